@@ -9,6 +9,7 @@ import pytest
 from tests.core.reading import launches
 from tests.make import (
     A10G,
+    NOW_S,
     T4,
     USD_PER_HOUR,
     cluster,
@@ -19,8 +20,10 @@ from tests.make import (
 )
 from tidegate.core.demand.demand import Need, demand
 from tidegate.core.model.cluster import Cluster, Limits
-from tidegate.core.model.ec2 import Market
+from tidegate.core.model.ec2 import Cure, Market
 from tidegate.core.model.ledger import Launch
+from tidegate.core.model.plan import Plan
+from tidegate.core.model.resting import Resting
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.waiting import Waiting
@@ -168,3 +171,80 @@ def test_a_job_that_may_not_be_requeued_waits_again_once_if_at_all():
 
     assert again.times == pytest.approx(1.0 - exp(-0.5))
     assert again.hours == pytest.approx((3900 / 3600) * again.times)
+
+
+def refused(of: Cluster, *, failures: int = 1, rests_s: float = 180.0, **more: Any) -> Snapshot:
+    """Spot of the type was refused."""
+    rest = Resting(offering(), NOW_S + rests_s, failures, "InsufficientInstanceCapacity", "none")
+    return replace(snapshot([any_gpu()], of=of), resting=(replace(rest, **more),))
+
+
+def saved_usd(of: Cluster) -> float:
+    """What spot saves the job, with what it waits for interruptions there."""
+    (need,) = _needs(snapshot([any_gpu()], of=of))
+    on: dict[str, Any] = {"boot_s": 300.0, "checkpoint_s": None}
+    spot = expected(need, hazard_per_hour=0.02, **on).usd(USD_PER_HOUR[T4.name][Market.SPOT])
+    return expected(need, hazard_per_hour=0.0, **on).usd(USD) - spot
+
+
+def unmet_code(made: Plan) -> list[str]:
+    return [str(each.why_nots[0].kind) for each in made.unmet]
+
+
+@pytest.mark.parametrize("failures", [1, 2, 3])
+def test_what_was_refused_is_waited_for_while_it_saves_more_than_that_costs(failures):
+    """The longer it was refused the longer it is taken to be."""
+    rests_s = 180.0 * 2 ** (failures - 1)
+    wait_h = (rests_s + rests_s - 180.0) / HOUR_S
+    again_h = saved_usd(both_markets(0.0)) - saved_usd(both_markets(1.0))
+    even_usd = saved_usd(both_markets(0.0)) / (wait_h + again_h)
+
+    def made(usd_per_hour: float) -> Plan:
+        return plan(refused(both_markets(usd_per_hour), failures=failures, rests_s=rests_s))
+
+    waits, buys = made(0.99 * even_usd), made(1.01 * even_usd)
+    assert (unmet_code(waits), launches(waits)) == (["cheaper"], [])
+    assert unmet_code(buys) == []
+    assert launches(buys)[0].offerings[0].market is Market.ON_DEMAND
+    assert waits.unmet[0].why_nots[0].until_s == NOW_S + rests_s
+
+
+def test_the_sentence_says_what_it_saves_and_what_it_costs():
+    made = plan(refused(both_markets(0.5)))
+
+    assert f"it saves {saved_usd(both_markets(0.5)):.2f} USD" in made.unmet[0].reason
+    assert "is expected to cost 0.03 (waiting: 0.5 USD per job-hour)" in made.unmet[0].reason
+
+
+@pytest.mark.parametrize(
+    ("usd_per_hour", "more"),
+    [
+        (0.0, {}),  # nobody could say for how long
+        (0.05, {"failures": 5}),  # its rest grows no more: it is gone
+        (0.5, {"cure": Cure.QUOTA}),
+        (0.5, {"pool": "t4"}),  # what came of it was no good
+        (0.5, {"rests_s": -1.0}),
+    ],
+)
+def test_what_is_dearer_is_bought_at_once_where_nothing_is_to_be_waited_for(usd_per_hour, more):
+    assert len(launches(plan(refused(both_markets(usd_per_hour), **more)))) == 1
+
+
+def test_what_a_pool_of_less_weight_sells_is_not_waited_for():
+    first = replace(pool("first", (T4,), markets=ON_DEMAND), weight=9)
+    of = cluster(first, pool("second", (T4,), markets=(Market.SPOT,)))
+    of = replace(of, waiting=Waiting(0.5), hazards={offering(): 0.02})
+
+    assert len(launches(plan(refused(of)))) == 1
+
+
+def test_the_same_in_another_zone_is_bought_at_once():
+    zones = ("us-east-1a", "us-east-1b")
+    of = both_markets(0.5, zones=zones)
+    prices = {offering(zone=zone): USD_PER_HOUR[T4.name][Market.SPOT] for zone in zones}
+    alike = dict.fromkeys(prices, 0.02)
+    of = replace(of, prices={**of.prices, **prices}, hazards=alike)
+
+    (launch,) = launches(plan(refused(of)))
+
+    assert {str(each) for each in launch.offerings} == {f"{T4.name}/us-east-1b/spot"}

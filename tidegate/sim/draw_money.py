@@ -24,10 +24,12 @@ def with_budget(chance: Random, cluster: Cluster) -> Cluster:
 
 
 def with_waiting(chance: Random, cluster: Cluster) -> Cluster:
-    """Now and then a price of waiting, high enough that jobs of one story are worth spare nodes."""
+    """Now and then a price of waiting: so low that what is refused is waited for, or so high that
+    jobs of one story are worth spare nodes.
+    """
     if chance.random() >= 0.1:
         return cluster
-    return replace(cluster, waiting=Waiting(chance.choice((20.0, 300.0, 5000.0))))
+    return replace(cluster, waiting=Waiting(chance.choice((0.2, 20.0, 300.0, 5000.0))))
 
 
 def with_open_prices(cluster: Cluster, on_demand_usd: Mapping[str, float]) -> Cluster:

@@ -23,6 +23,7 @@ from tidegate.core.offers.due import late_s
 from tidegate.core.offers.limits import Load, Usage
 from tidegate.core.offers.loss import lossy
 from tidegate.core.offers.offers import OfferGroup, OfferGroups, is_dear
+from tidegate.core.offers.refused import waiting
 from tidegate.core.offers.reservations import BLOCK_DRAIN_S
 
 # Entries of a offer group that are tried against the limits; the sentences of others are the same.
@@ -64,6 +65,8 @@ class Refusals:
         found = [each for pool in pools for each in self._of_pool(need, nodes, pool)]
         if awaited := self._offer_groups.awaited(need):
             found.insert(0, self._offer_groups.due.waiting(need, awaited))
+        if cheaper := self._offer_groups.cheaper(need):
+            found.insert(0, waiting(need, cheaper))
         found.sort(key=lambda each: each.kind not in PASSING)
         if not found:
             said = "what fits it was used up by other jobs of this plan"

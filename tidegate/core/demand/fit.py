@@ -25,6 +25,14 @@ def lacks(shape: Shape, instance_type: InstanceType) -> str:
     return ""
 
 
+def share(shape: Shape, of: InstanceType) -> float:
+    """The part of a node that one node's share of a job fills."""
+    if shape.is_exclusive:
+        return 1.0
+    gpus = shape.gpus / of.gpus if of.gpus else 0.0
+    return min(max(gpus, shape.cpus / of.vcpus, shape.memory_mib / of.slurm_memory_mib), 1.0)
+
+
 def satisfies(constraint: str, features: tuple[str, ...]) -> bool:
     """Whether a node with these features meets `a&b|c` (alternatives of conjunctions).
 

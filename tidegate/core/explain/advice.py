@@ -127,7 +127,7 @@ def _others(
                 yield f"have pool {each.pool}'s limits raised"
             case Why.LIMIT if each.pool:
                 yield f"wait for nodes to be released, or have pool {each.pool}'s limits raised"
-            case Why.RESTING:
+            case Why.RESTING | Why.CHEAPER:
                 yield "wait for the next try, or have the pool allow more types, zones or markets"
             case Why.REFUSED | Why.BROKEN | Why.FAILING | Why.DOUBTED | Why.PARTITION if (
                 each.remedy

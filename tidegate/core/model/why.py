@@ -17,6 +17,7 @@ class Why(StrEnum):
     JOB_TIME = "job-time"  # longer than the pool or the capacity block allows
     DEADLINE = "deadline"  # it cannot be met, or cannot be read
     SPARE_TIME = "spare-time"  # spot is waited for while there is time before its deadline
+    CHEAPER = "cheaper"  # what was refused is waited for: that costs less than what is dearer
     PARTITION = "partition"  # a limit of its partition, which no node changes
     MIN_TYPES = "min-types"
     NO_PRICE = "no-price"
@@ -47,6 +48,7 @@ PASSING = frozenset(
         *(Why.LIMIT, Why.BUDGET, Why.FAILING, Why.RESTING, Why.BROKEN, Why.REFUSED),
         Why.LOSSY,
         Why.SPARE_TIME,
+        Why.CHEAPER,
         Why.DOUBTED,
         Why.NOT_BEGUN,
         Why.NEXT_PLAN,

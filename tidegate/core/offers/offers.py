@@ -19,6 +19,7 @@ from tidegate.core.offers.due import Awaited, Due, late_s
 from tidegate.core.offers.hazards import with_learnt
 from tidegate.core.offers.loss import Losses
 from tidegate.core.offers.places import SickPlace, sick_places
+from tidegate.core.offers.refused import Cheaper, Refused, Sold
 from tidegate.core.offers.reservations import ReservedCapacity
 
 # Offerings whose hazards differ by less than this factor are compared by price alone.
@@ -166,6 +167,7 @@ class OfferGroups:
         self.reserved_capacity = ReservedCapacity(snapshot)
         self.losses = Losses(snapshot.cluster)
         self.due = Due(snapshot, self.losses)
+        self._refused = Refused(snapshot, self.losses)
         self._prepaid_by: dict[tuple[object, ...], Catalogue] = {}
         self._shut: set[str] = set()
         self._shut_prepaid: set[str] = set()
@@ -218,6 +220,8 @@ class OfferGroups:
                 steady = [tuple(f for f in tier if not f[0].hazard_per_hour) for tier in tiers]
                 # Spot that may be too late is better than nothing.
                 tiers = steady + [tuple(f for f in tier if f[0].hazard_per_hour) for tier in tiers]
+        elif self._cheaper(need, tiers):
+            tiers = [tuple(f for f in tier if f[0].market.is_prepaid) for tier in tiers]
         yield from (tier for tier in tiers if tier)
 
     def _tiers_for(self, need: Need) -> list[tuple[Fitting, ...]]:
@@ -226,6 +230,25 @@ class OfferGroups:
     def awaited(self, need: Need) -> Awaited | None:
         """The spot for which a job with a deadline waits rather than to be bought on demand."""
         return self._awaited(need, self._tiers_for(need)) if need.deadline_s is not None else None
+
+    def cheaper(self, need: Need) -> Cheaper | None:
+        """What was refused and the job waits for rather than to be bought what is dearer."""
+        is_free = need.deadline_s is None and self._refused.concerns(need)
+        return self._cheaper(need, self._tiers_for(need)) if is_free else None
+
+    def _cheaper(self, need: Need, tiers: Sequence[tuple[Fitting, ...]]) -> Cheaper | None:
+        if not self._refused.concerns(need):
+            return None
+        paid = ([f for f in tier if not f[0].market.is_prepaid] for tier in tiers)
+        best = next((tier for tier in paid if tier), [])
+        sold: list[Sold] = []
+        for group, mask in best:
+            cheapest = group.catalogue.entries[lowest(mask)]
+            usd = group.expected(need).usd(cheapest.usd_per_hour)
+            sold.append((usd, cheapest.instance_type))
+        least = min((group.pool.weight for group, _ in best), default=0)
+        pools = [pool for pool in self._snapshot.cluster.pools if pool.weight >= least]
+        return self._refused.awaited(need, sold, [p for p in pools if p.name not in self._shut])
 
     def _awaited(self, need: Need, tiers: Sequence[tuple[Fitting, ...]]) -> Awaited | None:
         sold = [each for tier in tiers for each in tier if not each[0].market.is_prepaid]

@@ -15,6 +15,7 @@ from dataclasses import replace
 from tidegate.core.buy.bins import Bin, BinKind, Bins
 from tidegate.core.buy.purchase import Purchase
 from tidegate.core.demand.demand import Need, kinds_running
+from tidegate.core.demand.fit import share
 from tidegate.core.fleet.arrivals import saved, until, used, with_jobs
 from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.templates import history_of
@@ -23,7 +24,7 @@ from tidegate.core.model.ec2 import InstanceType, Market
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.plan import Action, Learn
 from tidegate.core.model.pool_history import Arrivals, PoolHistory
-from tidegate.core.model.slurm import Reading, Shape
+from tidegate.core.model.slurm import Reading
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import Why
 from tidegate.core.offers.offers import OfferGroups, Option
@@ -254,7 +255,7 @@ def _count(
     after = with_jobs(
         until(before, pool.boot_s, snapshot.now_s),
         jobs * weight,
-        jobs * need.nodes * _share(need.shape, of),
+        jobs * need.nodes * share(need.shape, of),
     )
     others = (each for each in history.arrivals if each.instance_type != of.name)
     arrivals = sorted((*others, after), key=lambda each: each.instance_type)
@@ -263,11 +264,3 @@ def _count(
 
 def _type_of(option: Option) -> InstanceType:
     return option.offer_group.catalogue.entries[option.number].instance_type
-
-
-def _share(shape: Shape, of: InstanceType) -> float:
-    """The part of a node that one node's share of a job fills."""
-    if shape.is_exclusive:
-        return 1.0
-    gpus = shape.gpus / of.gpus if of.gpus else 0.0
-    return min(max(gpus, shape.cpus / of.vcpus, shape.memory_mib / of.slurm_memory_mib), 1.0)
