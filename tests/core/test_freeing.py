@@ -25,6 +25,7 @@ from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.plan import Plan
 from tidegate.core.model.slurm import Job, Node
 from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.model.waiting import Waiting
 from tidegate.core.planner import plan
 
 HOUR_S = 3600.0
@@ -90,6 +91,23 @@ def test_jobs_that_end_early_as_a_rule_free_their_nodes_early() -> None:
     # Half of 4,000 s are over, so it is taken to run to the end; half of 7,700 s are not.
     assert counts(of_small(400, ratio=0.5)) == [(1, ("1",))]
     assert counts(of_small(4_000, ratio=0.5)) == []
+
+
+@pytest.mark.parametrize(("usd_per_hour", "is_bought"), [(0.0, False), (0.1, False), (0.5, True)])
+def test_a_guessed_end_is_waited_for_while_that_costs_less_than_a_boot(
+    usd_per_hour: float, *, is_bought: bool
+) -> None:
+    """Half of 7,700 s: 250 s are left, which one in sixteen such jobs keeps to. Its own node's boot
+    costs 0.013 USD on spot.
+    """
+    of = replace(cluster(pool(types=(T4,))), time_limit_ratio=0.5, waiting=Waiting(usd_per_hour))
+    full = node(state="ALLOCATED", gpus_alloc=1)
+
+    made = plan(seen([busy(7, 4_100), job(1)], full, of, T4))
+    by_its_limit = plan(seen([busy(7, BOOT_S), job(1)], full, of, T4))
+
+    assert counts(made) == ([(1, ("1",))] if is_bought else [])
+    assert counts(by_its_limit) == []  # Slurm ends it: to wait saves time and money
 
 
 def test_only_as_many_jobs_wait_as_the_freed_node_holds() -> None:

@@ -157,6 +157,21 @@ def test_a_waiting_job_is_worth_a_node_that_it_prolongs_for_less_than_its_own_wo
     assert opened(even_s + NEAR_S)[0]
 
 
+def test_the_reason_says_how_much_sooner_a_job_starts_on_a_dear_node_and_for_how_much() -> None:
+    """Of the four GPUs one is free, and the others' jobs end as soon as nobody counts on them."""
+    jobs = [small(), beside(1.0)]
+    more_usd = (BIG_USD * (HOUR_S - 0.5) - USD * (HOUR_S + BOOT_S)) / HOUR_S
+
+    quick_at_100 = replace(fleet(), waiting=Waiting(100.0))
+    quick = _planned(quick_at_100, (), jobs)
+    (free,) = _planned(quick_at_100, (), [small(), beside(9 * HOUR_S)]).served
+
+    assert quick.served[0].reason.endswith(
+        f"; it starts 300 s sooner than on a node of its own, for {more_usd:.2f} USD more"
+    )
+    assert "sooner" not in free.reason
+
+
 def _planned(of: Cluster, history: Sequence[PoolHistory], jobs: Sequence[Job]) -> Plan:
     return plan(replace(seen(jobs, [closed(gpus=3)], of), pool_history=tuple(history)))
 

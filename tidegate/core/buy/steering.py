@@ -22,7 +22,7 @@ from tidegate.core.model.ledger import NodeRecord
 from tidegate.core.model.slurm import Job, Node
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.catalogue import lowest
-from tidegate.core.offers.cost import UNKNOWN_S, run_s
+from tidegate.core.offers.cost import SECONDS_PER_HOUR, UNKNOWN_S, run_s
 from tidegate.core.offers.limits import Load, Usage
 from tidegate.core.offers.loss import asked
 from tidegate.core.offers.offers import OfferGroups
@@ -115,6 +115,28 @@ class Steering:
             return True
         longer_s = max(run_s(need) - self.lives_s(each.name), 0.0)
         return longer_s * each.usd_per_hour <= self._own_cost(need, own, run_s(need))
+
+    def why_here(self, each: Bin, need: Need) -> str:
+        """What its start there costs more than on its own node, where that pays; "": nothing."""
+        own = self.own_node(need, each.offering.market) if need.wait_usd_per_hour else None
+        if own is None or self._is_like(each, own.usd_per_hour):
+            return ""
+        longer_s = max(run_s(need) - self.lives_s(each.name), 0.0)
+        own_usd = own.usd_per_hour * (run_s(need) + own.boot_s)
+        more_usd = (longer_s * each.usd_per_hour - own_usd) / SECONDS_PER_HOUR
+        if more_usd <= 0.0:
+            return ""
+        sooner = f"{own.boot_s:.0f} s sooner than on a node of its own"
+        return f"; it starts {sooner}, for {more_usd:.2f} USD more"
+
+    def awaits(self, each: Bin, later_s: float, need: Need) -> bool:
+        """Whether the job waits for a node that is to be free soon: where it starts so much later
+        on average than on one that is bought for it, that costs less than the other's boot.
+        """
+        own = self.own_node(need, each.offering.market) if later_s else None
+        if own and need.wait_usd_per_hour * later_s > own.usd_per_hour * own.boot_s:
+            return False
+        return not self.is_mixed or self.takes(each, need)
 
     def _is_like(self, each: Bin, own_usd: float) -> bool:
         """Whether EC2 might have given this node for a job whose own one costs so much.
@@ -311,6 +333,14 @@ def left_s(job: Job, cluster: Cluster, now_s: float) -> float:
         if whole_s is not None and whole_s > since_s:
             return whole_s - since_s
     return max(since_s, OVERDUE_S)
+
+
+def ends_chance(mean_s: float, ran_s: float, within_s: float) -> float:
+    """How likely a job ends within so long of which only the mean is known, and how long it ran.
+
+    By the same distribution as `outlasts_s`.
+    """
+    return 1.0 - ((mean_s + ran_s) / (mean_s + ran_s + within_s)) ** 2
 
 
 def outlasts_s(mean_s: float, lives_s: float) -> float:

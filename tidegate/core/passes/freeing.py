@@ -1,8 +1,15 @@
-"""Running nodes whose jobs end before a new node could have booted."""
+"""Running nodes whose jobs end before a new node could have booted.
+
+A time limit is certain: Slurm ends the job. How long jobs run before it is a guess, and who waits
+for one that does not end waits for a boot after that. So the time that is lost on average, at what
+it costs the waiting job, is held against what the boot of a node of its own costs.
+"""
 
 from dataclasses import replace
+from functools import partial
 
 from tidegate.core.buy.bins import BinKind
+from tidegate.core.buy.steering import ends_chance
 from tidegate.core.fleet.judge import Use
 from tidegate.core.model.slurm import Job, Node
 from tidegate.core.model.snapshot import Snapshot
@@ -21,8 +28,11 @@ def free_soon(snapshot: Snapshot, room: Room) -> bool:
         found = by_name.get(each.member.instance_id)
         if each.use is not Use.CAPACITY or node is None or pool is None or found is None:
             continue
-        soon = [job for job in each.member.jobs if _ends_within(snapshot, job, pool.boot_s)]
-        if soon:
+        found_s = ((job, _later_s(snapshot, job, pool.boot_s)) for job in each.member.jobs)
+        ending = [(job, later_s) for job, later_s in found_s if later_s is not None]
+        if ending:
+            soon = [job for job, _ in ending]
+            later_s = max(later_s for _, later_s in ending)
             is_empty = len(soon) == len(each.member.jobs) and not found.jobs
             gpus, cpus, memory_mib = _freed(node, soon)
             freed = replace(
@@ -34,27 +44,31 @@ def free_soon(snapshot: Snapshot, room: Room) -> bool:
                 is_empty=is_empty,
                 jobs=found.jobs,
             )
-            if room.steering.is_mixed:
-                room.steering.watch(freed)
+            if later_s or room.steering.is_mixed:
+                freed.worth = partial(room.steering.awaits, freed, later_s)
             found.gpus = found.cpus = found.memory_mib = 0  # all of it is in the new bin
             room.bins.append(freed)
             is_any = True
     return is_any
 
 
-def _ends_within(snapshot: Snapshot, job: Job, boot_s: float) -> bool:
-    """Whether the job will have ended when a node launched now would join.
+def _later_s(snapshot: Snapshot, job: Job, boot_s: float) -> float | None:
+    """How much later than on a node launched now one would start on average that waits for the end
+    of this job; 0: never. None: it is not expected to end before that node would join.
 
     One that runs longer than expected is taken to run until its time limit.
     """
     is_suspended = job.state == "SUSPENDED"  # nobody knows when it goes on
     if is_suspended or job.started_at_s is None or job.time_limit_s is None:
-        return False
-    now_s = snapshot.head_now_s
+        return None
+    ran_s = snapshot.head_now_s - job.started_at_s
+    if 0.0 <= job.time_limit_s - ran_s <= boot_s:
+        return 0.0
     expected_s = snapshot.cluster.expected_s(job.time_limit_s, job.account)
-    ends = [job.started_at_s + each for each in (expected_s, job.time_limit_s) if each]
-    left = [at_s - now_s for at_s in ends if at_s >= now_s]
-    return bool(left) and min(left) <= boot_s
+    if not expected_s or not 0.0 <= expected_s - ran_s <= boot_s:
+        return None
+    left_s = expected_s - ran_s
+    return max(left_s - ends_chance(expected_s, ran_s, left_s) * boot_s, 0.0)
 
 
 def _freed(node: Node, jobs: list[Job]) -> tuple[int, int, int]:

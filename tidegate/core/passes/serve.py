@@ -127,11 +127,13 @@ def _fill(room: Room, queue: Queue, need: Need, group: Group, count: int) -> int
         fitting = min(found.room(need.shape), count)
         found.put(need, fitting)
         count -= fitting
+        reason = SERVED_BECAUSE[found.kind]
         if found.kind is BinKind.EXISTING:
             steering.claimed.add(found.name)
+            reason += steering.why_here(found, need)
         else:
             steering.waits(need)
-        queue.note_served(need.job_id, (found.name,) * fitting, SERVED_BECAUSE[found.kind])
+        queue.note_served(need.job_id, (found.name,) * fitting, reason)
     return count
 
 
