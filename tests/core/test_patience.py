@@ -6,13 +6,21 @@ import pytest
 
 from tests.core.reading import orders
 from tests.make import NOW_S, cluster, instance, job, node, pool, record, snapshot
-from tidegate.core.fleet.idle_time import SEEN_MAX, idle_s
+from tidegate.core.fleet.idle_time import SEEN_MAX, boot_worth_s, idle_s
+from tidegate.core.model.cluster import Pool
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Learn, Plan
 from tidegate.core.model.pool_history import PoolHistory
+from tidegate.core.model.waiting import Waiting
 from tidegate.core.planner import plan
 
 AUTO = replace(pool(), is_idle_auto=True, boot_s=300.0)
+
+
+def kept_s(
+    pool_history: PoolHistory, place: int = 0, of: Pool = AUTO, worth_s: float = 300.0
+) -> float:
+    return idle_s(of, pool_history, place, now_s=NOW_S, boot_worth_s=worth_s)
 
 
 def seen(*waits_s: float, every_s: float = 10_000.0) -> PoolHistory:
@@ -23,7 +31,7 @@ def seen(*waits_s: float, every_s: float = 10_000.0) -> PoolHistory:
 
 
 @pytest.mark.parametrize(
-    ("waits_s", "kept_s"),
+    ("waits_s", "idle"),
     [
         ((200.0,) * 10, 200.0),  # always soon: kept until then
         ((400.0,) * 10, 0.0),  # always later than a boot takes: not at all
@@ -32,8 +40,37 @@ def seen(*waits_s: float, every_s: float = 10_000.0) -> PoolHistory:
         ((10.0,) * 4, 300.0),  # too little seen: as long as a boot takes
     ],
 )
-def test_a_node_is_kept_while_that_costs_less_than_another_boot(waits_s, kept_s):
-    assert idle_s(AUTO, seen(*waits_s), 0, NOW_S) == pytest.approx(kept_s)
+def test_a_node_is_kept_while_that_costs_less_than_another_boot(waits_s, idle):
+    assert kept_s(seen(*waits_s)) == pytest.approx(idle)
+
+
+@pytest.mark.parametrize(
+    ("waits_s", "idle"),
+    [
+        ((400.0,) * 10, 400.0),  # a boot is worth more than that
+        ((4000.0,) * 10, 0.0),
+        ((10.0,) * 4, 900.0),  # too little seen: as long as a boot is worth
+    ],
+)
+def test_a_boot_is_worth_the_wait_for_it_as_well(waits_s, idle):
+    assert kept_s(seen(*waits_s), worth_s=900.0) == pytest.approx(idle)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "usd_per_hour", "worth_s"),
+    [
+        (Waiting(), 0.5, 300.0),
+        (Waiting(2.0), 0.5, 1500.0),
+        (Waiting(2.0), 4.0, 450.0),
+        (Waiting(2.0, partitions={"gpu": 1.0}), 0.5, 900.0),
+        (Waiting(2.0, accounts={"team": 99.0}), 0.5, 1500.0),  # nobody knows whose job comes
+        (Waiting(2.0), 0.0, 300.0),  # paid for in advance
+    ],
+)
+def test_what_a_boot_is_worth_follows_from_both_prices(waiting, usd_per_hour, worth_s):
+    of = replace(cluster(AUTO), waiting=waiting)
+
+    assert boot_worth_s(of, AUTO, usd_per_hour) == pytest.approx(worth_s)
 
 
 def test_the_cost_of_the_chosen_time_is_the_least_of_all():
@@ -43,25 +80,36 @@ def test_the_cost_of_the_chosen_time_is_the_least_of_all():
     def cost(time_s: float) -> float:
         return sum(wait if wait <= time_s else time_s + 300 for wait in waits)
 
-    chosen = idle_s(AUTO, pool_history, 0, NOW_S)
+    chosen = kept_s(pool_history)
     assert cost(chosen) == min(cost(time_s) for time_s in range(3000))
 
 
 def test_a_second_idle_node_waits_for_the_second_job():
     pool_history = seen(*(100.0,) * 10, every_s=400.0)
 
-    assert idle_s(AUTO, pool_history, 0, NOW_S) == pytest.approx(100.0)
-    assert idle_s(AUTO, pool_history, 1, NOW_S) == 0.0
+    assert kept_s(pool_history) == pytest.approx(100.0)
+    assert kept_s(pool_history, 1) == 0.0
 
 
 def test_a_node_that_nobody_took_for_long_was_never_taken():
     freed = tuple(NOW_S - 10_000 + 100 * number for number in range(8))
 
-    assert idle_s(AUTO, PoolHistory("t4", freed_at_s=freed), 0, NOW_S) == 0.0
+    assert kept_s(PoolHistory("t4", freed_at_s=freed)) == 0.0
 
 
 def test_a_fixed_time_stays_what_it_is():
-    assert idle_s(pool(idle_s=77.0), seen(*(200.0,) * 10), 0, NOW_S) == 77.0
+    assert kept_s(seen(*(200.0,) * 10), of=pool(idle_s=77.0)) == 77.0
+
+
+@pytest.mark.parametrize(("usd_per_hour", "goes"), [(0.0, True), (0.05, True), (0.2, False)])
+def test_the_dearer_waiting_is_the_longer_an_idle_node_is_kept(usd_per_hour, goes):
+    """It has idled for 450 s and costs 0.2 USD an hour: a boot of 300 s is worth 600 at as much."""
+    of = replace(cluster(AUTO), waiting=Waiting(usd_per_hour))
+    nodes, instances, records = [node(idle_s=450.0)], [instance(age_s=5000)], [record(age_s=5000)]
+
+    made = plan(snapshot([], nodes, of=of, instances=instances, records=records))
+
+    assert bool(orders(made, OrderKind.RELEASE)) is goes
 
 
 def learnt_from(made: Plan) -> list[PoolHistory]:

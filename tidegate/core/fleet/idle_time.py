@@ -1,17 +1,19 @@
 """`idle_s: auto`: a node is kept while that is expected to cost less than booting another.
 
-What both cost goes by the same price, so only times count: to keep a node costs the time until the
-next job takes it, to let it go costs a boot. From what was seen (when nodes became free, and when
-jobs came for nodes) follows how long a wait is worth it: the time for which
-mean(min(wait, time)) + boot x share of longer waits
-is least. With too little seen a node is kept for as long as a boot takes: at worst that costs twice
-what one would have paid who knew what comes.
+To keep a node costs the time until the next job takes it; to let it go costs a boot of the same
+price, and the job that would have taken it waits for that boot, at the price of waiting. In time of
+the node that is boot x (1 + price of waiting / price of the node): what a boot is worth. From what
+was seen (when nodes became free, and when jobs came for nodes) follows how long a wait is worth it:
+the time for which
+mean(min(wait, time)) + worth of a boot x share of longer waits
+is least. With too little seen a node is kept for as long as a boot is worth: at worst that costs
+twice what one would have paid who knew what comes.
 """
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
-from tidegate.core.model.cluster import Pool
+from tidegate.core.model.cluster import Cluster, Pool
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.slurm import Job, Node
 
@@ -22,23 +24,37 @@ SAMPLES_MIN = 5
 # A job that starts so soon after its node's launch is the one that the node was launched for.
 FRESH_BOOTS = 2.0
 
-# A node that nobody has taken for so many boots counts as never taken.
-GIVEN_UP_BOOTS = 4.0
+# A node that nobody has taken for so many times as long as a boot is worth counts as never taken.
+GIVEN_UP = 4.0
 
 
-def idle_s(pool: Pool, pool_history: PoolHistory, place: int, now_s: float) -> float:
+def idle_s(
+    pool: Pool, pool_history: PoolHistory, place: int, *, now_s: float, boot_worth_s: float
+) -> float:
     """How long the `place`-th idle node of the pool (0: the first to be taken) is kept."""
     if not pool.is_idle_auto:
         return pool.idle_s
-    waits = _waits(pool_history, place, now_s - GIVEN_UP_BOOTS * pool.boot_s)
+    waits = _waits(pool_history, place, now_s - GIVEN_UP * boot_worth_s)
     if len(waits) < SAMPLES_MIN:
+        return boot_worth_s
+    times = [0.0, *sorted(wait for wait in waits if wait <= boot_worth_s * len(waits))]
+    return min(times, key=lambda time_s: (_cost_s(waits, time_s, boot_worth_s), time_s))
+
+
+def boot_worth_s(cluster: Cluster, pool: Pool, usd_per_hour: float) -> float:
+    """For how long a node of this price may idle at the cost of a boot and of a job's wait for it.
+
+    Nobody knows whose job comes: the dearest of the pool's partitions counts, no QOS or account.
+    What is paid for in advance is never let go to save money.
+    """
+    if usd_per_hour <= 0.0:
         return pool.boot_s
-    times = [0.0, *sorted(wait for wait in waits if wait <= pool.boot_s * len(waits))]
-    return min(times, key=lambda time_s: (_cost_s(waits, time_s, pool.boot_s), time_s))
+    partitions = [each.name for each in cluster.partitions if pool.name in each.pools]
+    return pool.boot_s * (1.0 + cluster.waiting.usd(partitions, "", "") / usd_per_hour)
 
 
-def _cost_s(waits: Sequence[float], time_s: float, boot_s: float) -> float:
-    return sum(wait if wait <= time_s else time_s + boot_s for wait in waits) / len(waits)
+def _cost_s(waits: Sequence[float], time_s: float, boot_worth_s: float) -> float:
+    return sum(wait if wait <= time_s else time_s + boot_worth_s for wait in waits) / len(waits)
 
 
 def _waits(pool_history: PoolHistory, place: int, given_up_s: float) -> list[float]:

@@ -131,7 +131,11 @@ def idle_nodes(
         if pool and node.name in unused:
             places[pool.name] -= 1
             kept_s = idle_time.idle_s(
-                pool, history_of(snapshot, pool.name), places[pool.name], snapshot.now_s
+                pool,
+                history_of(snapshot, pool.name),
+                places[pool.name],
+                now_s=snapshot.now_s,
+                boot_worth_s=idle_time.boot_worth_s(snapshot.cluster, pool, _usd_per_hour(each)),
             )
         if pool is None:
             reason = f"its pool {each.member.pool} is not in the cluster file any more"
