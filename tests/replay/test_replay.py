@@ -35,7 +35,7 @@ prices_usd_per_hour:
   g5.12xlarge: {on-demand: 5.0, spot: 2.0}
   g5.48xlarge: {on-demand: 16.0, spot: 6.0}
 """
-EXACT = Setting(error_sigma=0.0)
+EXACT = Setting(error_sigma=0.0, fleet_s=0.0)
 
 
 def cluster(extra: str = "", market: str = "on-demand", more: str = "") -> Cluster:

@@ -26,6 +26,8 @@ STATES = {
     for is_drain in (True, False)
 }
 
+NO_CAPACITY = "InsufficientInstanceCapacity"
+
 
 class Tidegate:
     """Remembers what the ledger would."""
@@ -49,11 +51,11 @@ class Tidegate:
         made = plan(snapshot)
         for each in made.unmet:
             self.unmet[each.job_id] = each.reason
-        is_acting = False
+        is_acting = is_refused = False
         for action in made.actions:
             match action:
                 case Launch():
-                    self._launch(world, action)
+                    is_refused |= self._launch(world, action)
                     is_acting = True
                 case Send(order=order):
                     is_acting |= self._carry_out(world, order)
@@ -77,12 +79,16 @@ class Tidegate:
         world.has_news = bool(made.unmet)
         usd = sum(each.usd_per_hour for each in world.machines.values())
         self.most_usd_per_hour = max(self.most_usd_per_hour, usd)
-        return self._next_s(world, is_cut=made.is_cut)
+        return self._next_s(world, is_cut=made.is_cut, is_refused=is_refused)
 
-    def _next_s(self, world: World, *, is_cut: bool) -> float | None:
-        """At once when the plan was cut; later when idle nodes were kept, for whatever reason."""
+    def _next_s(self, world: World, *, is_cut: bool, is_refused: bool) -> float | None:
+        """At once when the plan was cut, or EC2 has answered that it has not all of it; later when
+        idle nodes were kept, for whatever reason.
+        """
         if is_cut:
             return world.now_s + 1.0
+        if is_refused:
+            return world.now_s + world.setting.fleet_s
         late = (
             each.is_empty and each.is_up and world.now_s - each.idle_since_s >= HEARTBEAT_S
             for each in world.machines.values()
@@ -95,14 +101,24 @@ class Tidegate:
         pieces_s = {max(pool.boot_s, HEARTBEAT_S) for pool in world.cluster.pools}
         return min((world.now_s // each + 1) * each for each in pieces_s)
 
-    def _launch(self, world: World, launch: Launch) -> None:
-        for gang, count in shares(launch):
-            self._launch_share(world, launch, gang, count)
+    def _launch(self, world: World, launch: Launch) -> bool:
+        """Whether EC2 refused a part of it."""
+        refused = [self._launch_share(world, launch, *share) for share in shares(launch)]
+        return any(refused)
 
-    def _launch_share(self, world: World, launch: Launch, gang: str, missing: int) -> None:
+    def _launch_share(self, world: World, launch: Launch, gang: str, missing: int) -> bool:
         pool = world.cluster.pool(launch.pool)
         assert pool is not None
-        for offering in launch.offerings:
+        offerings = launch.offerings
+        if gang:
+            machines = list(world.machines.values())
+            whole = world.fleets.whole_at(offerings, missing, machines, world.now_s)
+            if not whole and world.fleets.starts_left(world.now_s) >= missing:
+                for offering in offerings:
+                    self._rest(world, offering, NO_CAPACITY)
+                return True
+            offerings = tuple(whole)
+        for offering in offerings:
             bought = world.buy(pool, offering, missing, gang, launch.account, launch.user)
             for machine in bought:
                 self._records[machine.name] = NodeRecord(
@@ -125,16 +141,17 @@ class Tidegate:
                     pool.name,
                 )
             missing -= len(bought)
-            if not missing:
-                return
-            self._rest(world, offering, "InsufficientInstanceCapacity")
+            if not missing or not world.fleets.starts_left(world.now_s):
+                return False  # asked too fast, which says nothing of capacity: the next look asks
+            self._rest(world, offering, NO_CAPACITY)
+        return bool(missing and offerings)
 
     def _rest(self, world: World, offering: Offering, code: str) -> None:
         timings = world.cluster.timings
         before = self._resting.get(offering)
         failures = before.failures + 1 if before else 1
         rest_s = min(timings.rest_min_s * 2 ** (failures - 1), timings.rest_max_s)
-        until_s = world.now_s + rest_s
+        until_s = world.now_s + world.setting.fleet_s + rest_s
         self._resting[offering] = Resting(offering, until_s, failures, code, "no capacity")
 
     def _carry_out(self, world: World, order: Order) -> bool:

@@ -11,6 +11,7 @@ from tidegate.core.model.cluster import Cluster, Pool
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.offers.reservations import BLOCK_NOTICE_S, block_drains_at_s
+from tidegate.sim.replay.fleets import FLEET_S, STARTS_AT_ONCE, Fleets
 from tidegate.sim.replay.jobs import asked, run_of
 from tidegate.sim.replay.possible import never_runs
 from tidegate.sim.replay.slurm import Queue
@@ -51,7 +52,8 @@ class Setting:
     `error_sigma`: of time limits that the history lacks, the standard deviation of their
     logarithm around the real duration. `prices`: what EC2 bills where that changes. `capacity`:
     the most nodes of an offering that EC2 has. `patience_s`: for how long from its start on
-    nothing that waits is given up. `heartbeat_s`: between looks while jobs wait.
+    nothing that waits is given up. `heartbeat_s`: between looks while jobs wait. `fleet_s`: until
+    EC2 answers a request for nodes; `starts_at_once`: how many it starts for the account at once.
     """
 
     boot_s: float | None = None
@@ -61,6 +63,8 @@ class Setting:
     capacity: Mapping[Offering, Steps] = field(default_factory=dict)
     patience_s: float = 0.0
     heartbeat_s: float = HEARTBEAT_S
+    fleet_s: float = FLEET_S
+    starts_at_once: float = STARTS_AT_ONCE
 
 
 @frozen
@@ -98,6 +102,7 @@ class World:
         self.due = [run for run in self.runs if not run.reason]
         self._by_id = {run.pending.job_id: run for run in self.runs}
         self.queue = Queue(self.cluster)
+        self.fleets = Fleets(setting.capacity, setting.starts_at_once)
         self.machines: dict[str, Machine] = {}
         self.gone: list[Machine] = []
         self.running: dict[int, Run] = {}
@@ -271,14 +276,12 @@ class World:
         account: str = "",
         user: str = "",
     ) -> list[Machine]:
-        """Up to `count` nodes; fewer when EC2 has no more of the offering."""
-        room = self.setting.capacity.get(offering)
-        if room is not None:
-            held = sum(m.offering == offering for m in self.machines.values())
-            count = min(count, int(room.at(self.now_s - EPOCH_S)) - held)
+        """Up to `count` nodes; fewer when EC2 has no more of the offering, or starts no more."""
+        count = self.fleets.given(offering, count, self.machines.values(), self.now_s)
         instance_type = next(t for t in pool.instance_types if t.name == offering.instance_type)
+        launched_s = self.now_s + self.setting.fleet_s
         bought: list[Machine] = []
-        for _ in range(max(count, 0)):
+        for _ in range(count):
             self._sequence += 1
             machine = Machine(
                 name=f"i-{self._sequence:012x}",
@@ -289,8 +292,8 @@ class World:
                 price=self.setting.prices.get(offering),
                 account=account,
                 user=user,
-                launched_s=self.now_s,
-                joins_s=self.now_s + pool.boot_s,
+                launched_s=launched_s,
+                joins_s=launched_s + pool.boot_s,
                 features=pool.features(offering.instance_type, offering.market),
                 gated_for=gated_for,
             )
@@ -347,7 +350,7 @@ class World:
         pool = self.cluster.pool(machine.pool)
         for run in list(machine.runs.values()):
             self.requeue(run, pool.checkpoint_s if pool else None)
-        machine.ended_s = at_s
+        machine.ended_s = max(at_s, machine.launched_s)
         del self.machines[machine.name]
         self.gone.append(machine)
         self._is_changed = True
