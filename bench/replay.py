@@ -6,8 +6,9 @@
 The goals of the first four windows were set before any of this was built; the others say what
 a small team pays. Every window is played by Tidegate and by the model of ParallelCluster, on
 demand with 300 s of boot, time limits that are wrong by a lognormal factor of sigma 1, and
-capacity that never runs out. The last one is philly on spot, with checkpoints every 30 minutes.
-Without the folder nothing is measured: the repository carries no history.
+capacity that never runs out; nobody's waiting has a price (`bench.waiting` plays those). The last
+one is philly on spot, with checkpoints every 30 minutes. Without the folder nothing is measured:
+the repository carries no history.
 """
 
 import gzip
@@ -36,6 +37,7 @@ CLUSTER = """
 name: bench
 region: us-east-1
 partitions: {{gpu: {{pools: [gpu], default: true}}}}
+waiting: {{usd_per_job_hour: 0}}
 pools:
   gpu:
     instance_types: [{types}]

@@ -25,7 +25,8 @@ def test_a_good_file_gets_one_line_and_what_is_known_of_its_image_and_slurm():
     result = run("validate", DEV)
 
     assert result.exit_code == 0
-    ok, image, slurm = result.output.splitlines()
+    ok, waiting, image, slurm = result.output.splitlines()
+    assert waiting.startswith("  waiting.usd_per_job_hour: 50 when left out: spare nodes idle")
     assert image.startswith("  image: each boot installs what it lacks, and takes 76-202 s")
     assert ok == f"{DEV}: ok, 2 pools, 3 instance types, up to 16 nodes"
     assert slurm.startswith("  slurm.version: 23.11.4: warning R21: a job with --gpus may pend")
@@ -38,7 +39,7 @@ def test_every_file_is_checked_and_every_problem_shown(tmp_path):
     result = run("validate", str(bad), DEV, str(tmp_path / "none.yaml"))
 
     assert result.exit_code == 1
-    of_every = (" R21: ", "  image: each boot ")
+    of_every = (" R21: ", "  image: each boot ", "  waiting.usd_per_job_hour: 50 when left out")
     told = [line for line in result.output.splitlines() if not any(x in line for x in of_every)]
     assert told == [
         f"{bad}: 2 problems",

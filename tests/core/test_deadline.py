@@ -128,6 +128,12 @@ def test_nothing_is_waited_for_where_only_on_demand_is_sold() -> None:
     assert bought(made) == [(Market.ON_DEMAND, 1)]
 
 
+def test_a_price_that_nobody_has_said_does_not_count_before_a_deadline() -> None:
+    of = replace(cluster(), waiting=Waiting(usd_per_job_hour=30.0, is_assumed=True))
+
+    assert bought(plan(snapshot([saving(8 * HOUR_S)], of=of, resting=NO_SPOT))) == []
+
+
 def test_a_job_whose_waiting_costs_more_than_spot_saves_does_not_wait() -> None:
     of = replace(cluster(), waiting=Waiting(usd_per_job_hour=30.0))
 

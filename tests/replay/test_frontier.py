@@ -38,7 +38,7 @@ def test_jobs_wait_less_the_more_their_waiting_costs(points):
 
 def test_the_peers_and_the_price_of_the_file_are_shown(points):
     assert tuple(each.outcome.policy for each in points[-len(PEERS) :]) == PEERS
-    assert [each.outcome.name for each in points if each.is_own] == ["waiting at 0 USD"]
+    assert [each.outcome.name for each in points if each.is_own] == ["waiting at 50 USD"]
 
 
 def test_each_point_is_the_replay_at_that_price(points):

@@ -27,6 +27,7 @@ pools:
     capacity_types: [spot, on-demand]
 prices_usd_per_hour:
   g4dn.xlarge: {on-demand: 0.526, spot: 0.20}
+waiting: {usd_per_job_hour: 0}
 """)
 
 

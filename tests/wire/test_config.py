@@ -218,7 +218,7 @@ def test_a_faulty_pool_does_not_hide_the_problems_of_the_others(tmp_path):
 def test_a_name_given_twice_is_a_problem(tmp_path):
     text = yaml.safe_dump(GOOD, sort_keys=False) + "name: other\n"
 
-    assert problems(tmp_path, text) == ["name given twice, in line 1 and line 20"]
+    assert problems(tmp_path, text) == ["name given twice, in line 1 and line 22"]
 
 
 UNREADABLE = [

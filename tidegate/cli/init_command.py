@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from tidegate.cli.written import new_file
+from tidegate.core.model.waiting import DEFAULT_USD_PER_JOB_HOUR
 
 DEV = "dev"
 
@@ -94,7 +95,11 @@ QUESTIONS: Mapping[str, tuple[str, Any]] = {
 }
 
 # USD per job-hour; docs/waiting.md has what each costs on public histories.
-WAITING_USD: Mapping[str, float] = {"thrifty": 0.0, "balanced": 50.0, "quick": 100.0}
+WAITING_USD: Mapping[str, float] = {
+    "thrifty": 0.0,
+    "balanced": DEFAULT_USD_PER_JOB_HOUR,
+    "quick": 100.0,
+}
 
 # Where in the file the answers stand, by the beginning of the place.
 _OPTION_OF: Mapping[str, str] = {

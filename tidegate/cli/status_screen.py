@@ -34,6 +34,7 @@ def _head(found: Overview) -> Iterator[str]:
     yield f"head heard {heard}, last look {looked}"
     jobs = f"{found.running} run, {found.starting} start soon, {found.waiting} wait"
     yield f"jobs: {jobs}" + (f", {found.not_judged} not judged yet" if found.not_judged else "")
+    yield f"an hour of a waiting job counts {found.usd_per_job_hour:g} USD"
     if found.gpus.configured:
         lost = f", {found.gpus.lost} lost" if found.gpus.lost else ""
         yield (

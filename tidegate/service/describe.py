@@ -11,7 +11,7 @@ from dataclasses import replace
 from tidegate.core.explain.history import LOOK_DENIED, LOOK_FAILED, Event, Kind, Narrator
 from tidegate.core.explain.verdicts import Verdicts, verdicts_of
 from tidegate.core.model.ledger import Launch
-from tidegate.core.model.plan import NOTE, Action, Mark
+from tidegate.core.model.plan import COUNTED, NOTE, Action, Learn, Mark
 from tidegate.core.offers.price_list import price_list
 from tidegate.service.control import Looked, Round
 from tidegate.service.samples import look_samples
@@ -90,7 +90,7 @@ def _events(done: Round) -> Iterator[Event]:
 
 def _decisions(done: Round) -> Iterator[Action]:
     for each in done.plan.actions:
-        if not (isinstance(each, Mark) and each.code == NOTE):
+        if not (isinstance(each, Mark | Learn) and each.code in (NOTE, COUNTED)):
             yield each
 
 

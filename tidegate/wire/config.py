@@ -230,7 +230,10 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         kms_key=model.kms_key,
         lustre=model.lustre,
         login=model.login,
-        notes=tuple(note for name, pool in model.pools.items() for note in _notes(name, pool)),
+        notes=(
+            *model.waiting.notes(),
+            *(note for name, pool in model.pools.items() for note in _notes(name, pool)),
+        ),
         root_volumes={name: pool.root_volume() for name, pool in model.pools.items()},
         security_groups={name: pool.security_groups for name, pool in model.pools.items()},
         gpu={name: pool.gpu for name, pool in model.pools.items()},

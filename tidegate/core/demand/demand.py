@@ -336,6 +336,10 @@ class _Demand:
 
     def _first(self, job: Job, count: int, payers: tuple[str, ...], where: Where | None) -> Need:
         """The first need of its kind."""
+        due = due_s(job)
+        wait_usd = self.cluster.waiting.usd(
+            job.partitions, job.qos, job.account, has_deadline=due is not None
+        )
         pools = self._pools_of(job)
         constraint, spread = self._choices(job, pools)
         return Need(
@@ -350,7 +354,7 @@ class _Demand:
             qos=job.qos,
             time_limit_s=job.time_limit_s,
             expected_s=self.cluster.expected_s(job.time_limit_s, job.account),
-            deadline_s=due_s(job),
+            deadline_s=due,
             shortest_s=least_s(job),
             is_requeueable=job.is_requeueable,
             checkpoint_s=0.0 if job.is_checkpointed else None,
@@ -358,7 +362,7 @@ class _Demand:
             kind=len(self._kinds),
             where=where,
             restarts=job.restarts,
-            wait_usd_per_hour=self.cluster.waiting.usd(job.partitions, job.qos, job.account),
+            wait_usd_per_hour=wait_usd,
             quickest_boot_s=min((pool.boot_s for pool in pools), default=0.0),
         )
 

@@ -83,7 +83,8 @@ class Overview:
     `agent_age_s` None: the head has never reported. `needs_a_look`: what a person should see to.
     `alarms`: those that fire; None: whoever asks may not read them. `unjudged`: that nobody judges
     the queue, the first of `needs_a_look`; "": somebody does. The ages of prices are those of EC2's
-    that are planned with; None: those of the cluster file are.
+    that are planned with; None: those of the cluster file are. `usd_per_job_hour`: the price of
+    waiting of whoever has none of his own.
     """
 
     cluster: str
@@ -108,6 +109,7 @@ class Overview:
     unjudged: str = ""
     spot_prices_age_s: float | None = None
     on_demand_prices_age_s: float | None = None
+    usd_per_job_hour: float = 0.0
 
 
 # Of a budget; the alarm stands at the same share.
@@ -172,6 +174,7 @@ def overview(
         on_demand_prices_age_s=_age_s(
             snapshot, Market.ON_DEMAND, snapshot.seen_market.on_demand_at_s
         ),
+        usd_per_job_hour=snapshot.cluster.waiting.usd_per_job_hour,
     )
 
 

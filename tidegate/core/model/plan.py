@@ -99,6 +99,10 @@ class Watch:
     reason: str
 
 
+# What is counted with each look that finds new jobs, and told to nobody.
+COUNTED = "counted"
+
+
 @frozen
 class Learn:
     """Remember how launches of a pool fare. `code`: what that decides."""

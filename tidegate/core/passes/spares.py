@@ -22,7 +22,7 @@ from tidegate.core.fleet.templates import history_of
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import InstanceType, Market
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.plan import Action, Learn
+from tidegate.core.model.plan import COUNTED, Action, Learn
 from tidegate.core.model.pool_history import Arrivals, PoolHistory
 from tidegate.core.model.slurm import Reading
 from tidegate.core.model.snapshot import Snapshot
@@ -72,7 +72,7 @@ def learn_arrivals(
         found[pool] = history_of(snapshot, pool)
     for history in found.values():
         said = f"pool {history.pool}: which nodes jobs came for"
-        yield Learn(replace(history, newest_job=newest), said)
+        yield Learn(replace(history, newest_job=newest), said, COUNTED)
 
 
 def want_spares(snapshot: Snapshot, offer_groups: OfferGroups) -> dict[PoolType, Spares]:
