@@ -36,7 +36,8 @@ CHANGES_MAX = 40
 # Tests of the planner run in seconds, so whichever of them sees a fault will do.
 _OF_CORE = (
     *("offers/loss", "offers/market", "offers/limits", "offers/offers", "offers/catalogue"),
-    *("offers/cost", "offers/reservations", "demand/accounting", "demand/demand", "demand/where"),
+    *("offers/cost", "offers/refused", "offers/sooner", "offers/reservations"),
+    *("demand/accounting", "demand/demand", "demand/where", "fleet/idle_time"),
     *("interruption/policy", "interruption/loss", "interruption/save", "fleet/judge"),
     *("fleet/members", "fleet/arrivals", "fleet/templates", "fleet/rollout", "model/rollout"),
     *("buy/bins", "buy/blueprint"),
