@@ -133,7 +133,7 @@ def test_functions_carry_what_they_need_of_ours_and_no_more(unpacked: Path):
     }
 
 
-def test_every_service_that_the_adapters_call_has_its_model(unpacked: Path):
+def test_every_service_that_the_functions_call_has_its_model(unpacked: Path):
     """botocore and boto3 are plain Python, so that the package's own can be asked."""
     code = (
         "import boto3, botocore, sys\n"
@@ -155,13 +155,9 @@ def test_every_service_that_the_adapters_call_has_its_model(unpacked: Path):
 
 
 def called_services(unpacked: Path) -> set[str]:
-    """The services whose clients the adapters have types for that the functions hold."""
-    called = {
-        line.split("mypy_boto3_")[1].split()[0].split(".")[0]
-        for path in unpacked.glob("tidegate/adapters/*.py")
-        for line in path.read_text().splitlines()
-        if "from mypy_boto3_" in line
-    }
+    """The services whose clients the functions are wired with."""
+    wired = (path.read_text() for path in unpacked.glob("tidegate/wiring/*.py"))
+    called = {name for text in wired for name in re.findall(r'\bclients\("(\w+)"\)', text)}
     assert called == set(SERVICES)
     return called
 
