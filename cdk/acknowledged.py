@@ -42,6 +42,10 @@ WILDCARDS = (
         "the planner's own folder in the bucket; what it logs is named by the time of each look",
     ),
     (
+        r"/(accounting|reports)/[^/]+/\*$",
+        "the cluster's own folders of reports; what lies there is named by its period",
+    ),
+    (
         r"/\*\.tgz$",
         "boot bundles by the hash of their content, those of earlier deployments too; there is no "
         "secret in them, and a machine takes only the one whose hash it was told",

@@ -195,6 +195,7 @@ def agent_environment(file: ClusterFile, agent: AgentNames) -> dict[str, str]:
         "TIDEGATE_SHARED_DIR": file.shared_dir,
         "TIDEGATE_SLURMCTLD_LOG": SLURMCTLD_LOG,
         "AWS_DEFAULT_REGION": file.region,
+        **({"TIDEGATE_REPORT_EVERY": file.report.every.value} if file.report else {}),
         **({"TIDEGATE_METRICS_DIR": METRICS_DIR} if file.monitoring.prometheus else {}),
     }
 

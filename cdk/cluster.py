@@ -34,6 +34,7 @@ from cdk.network import Network
 from cdk.nodes import Nodes
 from cdk.packages import Packages
 from cdk.queues import Queues
+from cdk.reports import Reports
 from cdk.schedules import Hours
 from cdk.storage import Storage
 from tidegate.core.model.ec2 import CLUSTER_TAG
@@ -162,6 +163,7 @@ class _Parts(Construct):
         self.alarms.watch(file, self.functions, self.queues)
         self._dashboard(file)
         self._tell_people(file)
+        self._report(file, storage)
         _bound_and_tag(self, file)
         self._tell_what_it_has(head_host(file))
 
@@ -184,6 +186,12 @@ class _Parts(Construct):
             Chats(self, "Chats", file=file, topic=self.alarms.topic)
         if file.bill_alert:
             BillAlert(self, "BillAlert", file=file)
+
+    def _report(self, file: ClusterFile, storage: Storage) -> None:
+        if file.report:
+            made = Reports(self, "Reports", cluster=file.cluster.name, storage=storage)
+            said = "attach this policy to the roles of people who shall read the reports"
+            _tell(self, {"ReportReadersPolicyArn": (said, made.readers_arn)})
 
     def _dashboard(self, file: ClusterFile) -> None:
         if file.metrics is Metrics.FULL:

@@ -63,7 +63,7 @@ class ExistingHead(Construct):
             roles=[is_head.role],
             policy_document=iam.PolicyDocument(
                 statements=[
-                    *agent_statements(storage, queues, events),
+                    *agent_statements(file, storage, queues, events),
                     statements.statement("AgentEnvironment", ["ssm:GetParameter"], [arn]),
                     _may_read(conf, code),
                 ]

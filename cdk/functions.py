@@ -1,4 +1,4 @@
-"""The four functions, each with a role and a log of its own, and what starts them."""
+"""The functions, each with a role and a log of its own, and what starts them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from cdk.events import Events
 from cdk.network import Network
 from cdk.nodes import Nodes
 from cdk.queues import FUNCTION_TIMEOUT_S, Queues
+from cdk.reports import make_reports
 from cdk.storage import Storage
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.metrics import NAMESPACE
@@ -49,7 +50,9 @@ class Around:
 
 
 class Functions(Construct):
-    """planner, interruption, schedule and reconcile. `code`: one package for all of them."""
+    """planner, interruption, schedule and reconcile, and `report` where the file asks for it.
+    `code`: one package for all of them.
+    """
 
     def __init__(self, scope: Construct, id: str, *, around: Around, code: lambda_.Code) -> None:
         super().__init__(scope, id)
@@ -63,6 +66,11 @@ class Functions(Construct):
         file = around.file
         own = (*self._hours_statements(), *statements.read_prices(file.cluster, file.region))
         self.reconcile = self._function("reconcile", own, dead=queues.dead)
+        self.report = (
+            self._function("report", self._report_statements(), dead=queues.dead)
+            if file.report
+            else None
+        )
         self._feed(self.planner, queues.looks)
         self._feed(
             self.interruption,
@@ -79,6 +87,7 @@ class Functions(Construct):
             "interruption": self.interruption,
             "schedule": self.schedule,
             "reconcile": self.reconcile,
+            **({"report": self.report} if self.report else {}),
         }
 
     def _function(
@@ -201,6 +210,16 @@ class Functions(Construct):
             # Its orders are drain, signal, requeue and delete: urgent ones.
             statements.send("Send", queues.looks.queue_arn, queues.urgent.queue_arn),
             statements.receive("Notices", queues.interruptions.queue_arn),
+        )
+
+    def _report_statements(self) -> Statements:
+        around = self._around
+        storage = around.storage
+        bucket_arn = Stack.of(storage).export_value(storage.bucket.bucket_arn)
+        return (
+            *make_reports(storage.table.table_arn, bucket_arn, around.file.cluster.name),
+            statements.send("Undelivered", around.queues.dead.queue_arn),
+            *([statements.publish(around.topic_arn)] if around.topic_arn else []),
         )
 
     def _hours_statements(self) -> Statements:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from aws_cdk import Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_route53 as route53
@@ -19,6 +20,7 @@ from cdk.network import Network
 from cdk.nodes import shared_names
 from cdk.proxy import with_proxy
 from cdk.queues import Queues
+from cdk.reports import hand_in
 from cdk.storage import Storage
 from cdk.user_data import judge_user_data
 from tidegate.core.model.ec2 import HEAD_ROLE
@@ -87,7 +89,7 @@ class Head(Construct):
             "Role",
             service="ec2",
             statements=[
-                *agent_statements(storage, queues, events),
+                *agent_statements(file, storage, queues, events),
                 *rights_to_boot(self, storage, events, as_root=True),
                 *more,
                 read_boot_parameter(self, file, HEAD_ROLE),
@@ -150,7 +152,7 @@ def agent_names(storage: Storage, queues: Queues, events: Events) -> AgentNames:
 
 
 def agent_statements(
-    storage: Storage, queues: Queues, events: Events
+    file: ClusterFile, storage: Storage, queues: Queues, events: Events
 ) -> Sequence[iam.PolicyStatement]:
     """Only the head puts digests: what the planner believes about Slurm comes from here.
 
@@ -167,4 +169,10 @@ def agent_statements(
             ["sqs:ReceiveMessage", "sqs:DeleteMessage"],
             [queues.urgent.queue_arn, queues.routine.queue_arn],
         ),
+        *([_hand_in(file, storage)] if file.report else []),
     )
+
+
+def _hand_in(file: ClusterFile, storage: Storage) -> iam.PolicyStatement:
+    bucket_arn = Stack.of(storage).export_value(storage.bucket.bucket_arn)
+    return hand_in(bucket_arn, file.cluster.name)

@@ -19,6 +19,7 @@ from tidegate.wire.cron import scheduler_expression
 SCHEDULED_TIME = "<aws.scheduler.scheduled-time>"
 
 RECONCILE = "rate(5 minutes)"
+REPORT = "rate(30 minutes)"
 
 # The functions ask the calendar, so a late event is harmless, but pointless once the next
 # reconcile has come.
@@ -42,8 +43,12 @@ class Hours(Construct):
         cluster = file.cluster.name
         self._group = scheduler.CfnScheduleGroup(self, "Group", name=f"tidegate-{cluster}")
         self._dead = queues.dead.queue_arn
-        self._role = self._invoking([functions.reconcile, functions.schedule])
+        report = functions.report
+        invoked = [functions.reconcile, functions.schedule, *([report] if report else [])]
+        self._role = self._invoking(invoked)
         self._schedule("Reconcile", functions.reconcile, RECONCILE, {})
+        if report:
+            self._schedule("Report", report, REPORT, {})
         if file.schedules:
             self._keep(file.schedules, functions.schedule)
 

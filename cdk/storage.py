@@ -18,6 +18,16 @@ from tidegate.wire.records import OPEN, OPEN_INDEX
 # munged takes keys of 32 to 1024 bytes (mungekey(8)).
 MUNGE_KEY_BYTES = 1024
 DIGEST_KEPT_DAYS = 7
+# Longer than any of its reports waits for its page.
+ACCOUNTING_KEPT_DAYS = 35
+# As long as the bill that a page is of.
+REPORTS_KEPT_DAYS = 400
+KEPT_DAYS = {
+    "digest/": DIGEST_KEPT_DAYS,
+    "decisions/": DIGEST_KEPT_DAYS,
+    "accounting/": ACCOUNTING_KEPT_DAYS,
+    "reports/": REPORTS_KEPT_DAYS,
+}
 
 
 class Storage(Construct):
@@ -85,7 +95,7 @@ class Storage(Construct):
         return table
 
     def _digests(self) -> s3.Bucket:
-        """The digest, the verdicts and the log of decisions; old versions would only cost."""
+        """Digest, verdicts, log of decisions, reports; old versions would only cost."""
         bucket = s3.Bucket(
             self,
             "Digests",
@@ -94,10 +104,11 @@ class Storage(Construct):
             enforce_ssl=True,
             minimum_tls_version=1.2,
             lifecycle_rules=[
-                s3.LifecycleRule(
-                    expiration=Duration.days(DIGEST_KEPT_DAYS),
-                    abort_incomplete_multipart_upload_after=Duration.days(1),
-                )
+                s3.LifecycleRule(abort_incomplete_multipart_upload_after=Duration.days(1)),
+                *(
+                    s3.LifecycleRule(prefix=prefix, expiration=Duration.days(days))
+                    for prefix, days in KEPT_DAYS.items()
+                ),
             ],
             removal_policy=RemovalPolicy.RETAIN,
         )

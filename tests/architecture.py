@@ -52,8 +52,8 @@ ROOMS = (
 PURE = frozenset(
     {
         *("abc", "bisect", "collections", "copy", "dataclasses", "datetime", "decimal", "enum"),
-        *("fractions", "functools", "hashlib", "heapq", "itertools", "json", "math", "operator"),
-        *("re", "statistics", "string", "textwrap", "types", "typing"),
+        *("fractions", "functools", "hashlib", "heapq", "html", "itertools", "json", "math"),
+        *("operator", "re", "statistics", "string", "textwrap", "types", "typing"),
     }
 )
 # Where messages, files and records of others are read.

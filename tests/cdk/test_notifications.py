@@ -45,11 +45,12 @@ def planner_variables(stack: Stack) -> Mapping[str, Any]:
     return dict(found)
 
 
-def test_the_planner_alone_may_publish_to_the_topic_of_the_alarms(told: Stack) -> None:
+def test_planner_and_report_alone_may_publish_to_the_topic_of_the_alarms(told: Stack) -> None:
     assert planner_variables(told)["TIDEGATE_TOPIC"] == {"Ref": topic(told)}
-    ((role, where),) = publishing(told)
-    assert "PlannerRole" in role
-    assert where == {"Ref": topic(told)}
+    (planner, where), (report, there) = sorted(publishing(told))
+    assert "PlannerRole" in planner
+    assert "ReportRole" in report
+    assert where == there == {"Ref": topic(told)}
 
 
 def test_a_file_that_tells_nobody_gives_no_right_and_no_chat(dev: Stack) -> None:

@@ -17,8 +17,9 @@ def test_each_alarm_has_a_section_that_says_what_to_do(
     dev: Stack, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     sections = {part.splitlines()[0]: part for part in PAGE.read_text().split("\n## ")[1:]}
-    with_block = cluster_stack(stacks_of(tmp_path_factory, "capacity block"))
-    alarms = [*dev.all("AWS::CloudWatch::Alarm"), *with_block.all("AWS::CloudWatch::Alarm")]
+    kinds = ("capacity block", "everything told")
+    stacks = [dev, *(cluster_stack(stacks_of(tmp_path_factory, each)) for each in kinds)]
+    alarms = [alarm for each in stacks for alarm in each.all("AWS::CloudWatch::Alarm")]
 
     assert sections.keys() == {alarm["AlarmName"].removeprefix("tidegate-dev-") for alarm in alarms}
     for name, part in sections.items():

@@ -33,8 +33,12 @@ def test_digest_bucket_is_private_and_keeps_one_version_for_a_week(data: Stack):
 
     assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
     assert "VersioningConfiguration" not in bucket
-    (rule,) = bucket["LifecycleConfiguration"]["Rules"]
-    assert (rule["ExpirationInDays"], rule["Status"]) == (7, "Enabled")
+    rules = bucket["LifecycleConfiguration"]["Rules"]
+    assert {each["Status"] for each in rules} == {"Enabled"}
+    assert {each["Prefix"] for each in rules if each.get("ExpirationInDays") == 7} == {
+        "digest/",
+        "decisions/",
+    }
 
 
 def test_bucket_and_queues_refuse_plain_http(dev: Stack, data: Stack):

@@ -124,6 +124,8 @@ VARIANTS: Mapping[str, File] = {
         alarm_email="ops@example.org",
         bill_alert={"usd_per_month": "100"},
         notifications={"slack": SLACK, "teams": TEAMS},
+        report={"every": "week"},
+        slurm={"version": "23.11", "accounting": "true"},
     ),
     "live prices": dev_file(prices_usd_per_hour=None),
     "images": _images(),

@@ -11,8 +11,8 @@ from tests.cli.a_week import DAY_S, NOW_S, ODD, two_weeks
 from tests.cli.conftest import Town
 from tests.cli.test_cost_by import bought_node, line
 from tests.replay.test_report_browser import browse, pixels
-from tidegate.cli.report.figures import Figures, figures
-from tidegate.cli.report.page import WORDS, as_html
+from tidegate.core.explain.figures import Figures, figures
+from tidegate.core.explain.report_page import WORDS, as_html
 from tidegate.core.offers.allocation import Use
 from tidegate.wire.catalogue import load_catalogue
 

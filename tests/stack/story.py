@@ -1,10 +1,12 @@
 """The life of nodes as the deployed functions see it, step by step."""
 
+import gzip
 from collections.abc import Iterator
 from datetime import timedelta
 
 from tests import make
-from tests.stack.world import EVENING, MORNING, NEXT_MORNING, STACK, StackWorld
+from tests.stack.world import EVENING, MORNING, NEXT_MORNING, STACK, WEEK, StackWorld
+from tidegate.adapters.reports import S3Reports
 from tidegate.core.model.orders import OrderKind, OrderOutcome, OrderResult
 from tidegate.wire.events import SPOT_DETAIL_TYPE
 
@@ -46,6 +48,11 @@ def unreadable(world: StackWorld) -> None:
         QueueUrl=world.queue_url("QueuesLooks"), MessageBody="not JSON", MessageGroupId="x"
     )
     world.put("tidegate.agent", "Tidegate Digest", {"odd": 1}, bus=STACK)
+
+
+def hand_in(world: StackWorld) -> None:
+    """The head says that nobody ran in the week that is over."""
+    world.hand_in(WEEK, gzip.compress(b""))
 
 
 def opening(world: StackWorld) -> Missing:
@@ -97,6 +104,15 @@ def told(world: StackWorld) -> Missing:
     world.report()
 
 
+def reported(world: StackWorld) -> Missing:
+    """What was handed in before the evening is a page by the next morning."""
+    reports = S3Reports(
+        world.cloud.observer("s3"), world.physical("AWS::S3::Bucket"), world.file.cluster.name
+    )
+    if reports.pages() != {WEEK: True}:
+        yield "no page of the week that people were told of"
+
+
 def night(world: StackWorld) -> Missing:
     """The evening's cron, a node that still has to go, and the next morning's cron."""
     nodes = buy(world, 2)
@@ -116,5 +132,7 @@ def whole(world: StackWorld) -> Missing:
     yield from day(world)
     yield from rubbish(world)
     yield from told(world)
+    hand_in(world)
     yield from night(world)
+    yield from reported(world)
     yield from prices(world)

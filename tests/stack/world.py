@@ -28,6 +28,7 @@ from tidegate.adapters.bus import AwsBus
 from tidegate.adapters.clock import SystemClock
 from tidegate.adapters.decisions import S3Decisions
 from tidegate.adapters.dynamodb import DynamoLedger
+from tidegate.adapters.reports import S3Reports
 from tidegate.core.model.digest import Stamp
 from tidegate.core.model.orders import Order
 from tidegate.core.model.slurm import Job, Node
@@ -47,13 +48,15 @@ STRICT = {
     "kms_key": KEY,
     "network": {"flow_logs": "rejected"},
     "logs": {"nodes": True},
-    "slurm": {"version": "23.11", "repositories": {"ubuntu24.04": IN_S3}},
+    "slurm": {"version": "23.11", "accounting": True, "repositories": {"ubuntu24.04": IN_S3}},
 }
 
 # A Tuesday far enough in the future; the file's night is from 20:00 to 20:30 in Tokyo.
 TOKYO = ZoneInfo("Asia/Tokyo")
 MORNING = datetime(2035, 11, 27, 19, 50, tzinfo=TOKYO)
 EVENING = datetime(2035, 11, 27, 20, 1, tzinfo=TOKYO)
+# The week that was over then.
+WEEK = "2035-W47"
 NEXT_MORNING = datetime(2035, 11, 27, 20, 31, tzinfo=TOKYO)
 
 
@@ -182,6 +185,14 @@ class StackWorld:
         answer = self.machine(instance_id, "events").put_events(Entries=[entry])
         assert not answer["FailedEntryCount"], answer
         self.router.settle()
+
+    def hand_in(self, period: str, runs: bytes) -> None:
+        """Who ran, put by the head; S3 shows when by the router's clock."""
+        bucket, cluster = self.physical("AWS::S3::Bucket"), self.file.cluster.name
+        S3Reports(self.head("s3"), bucket, cluster).hand_in(period, runs)
+        backend: Any = self.router.deployed.place.backend("s3")
+        stored = backend.get_object(bucket, f"accounting/{cluster}/{period}.gz")
+        stored.last_modified += timedelta(seconds=self.router.clock.offset_s)
 
     def age_digest(self, by_s: float) -> None:
         """S3 has had the head's last report for so much longer."""

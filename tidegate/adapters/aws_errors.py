@@ -157,6 +157,9 @@ CURES = {
     **dict.fromkeys(QUOTA - {"NetworkInterfaceLimitExceeded", "VolumeLimitExceeded"}, Cure.QUOTA),
 }
 OBJECT_NOT_FOUND = frozenset({"404", "NoSuchKey"})
+# Of a write that asks for none to be there: one is, or another one is being written.
+# Source: S3 user guide, "How to prevent object overwrites with conditional writes".
+OBJECT_THERE = frozenset({"409", "412", "ConditionalRequestConflict", "PreconditionFailed"})
 
 # What a cluster file names and the account does not have.
 MISSING = frozenset(
@@ -297,6 +300,10 @@ def is_not_now(error: ClientError) -> bool:
 
 def is_object_not_found(error: ClientError) -> bool:
     return code_of(error) in OBJECT_NOT_FOUND
+
+
+def is_object_there(error: ClientError) -> bool:
+    return code_of(error) in OBJECT_THERE
 
 
 def is_condition_failed(error: ClientError) -> bool:

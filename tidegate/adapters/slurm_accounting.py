@@ -12,7 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
+from tidegate.adapters.slurm_command import Runner
 from tidegate.adapters.slurm_text import ParseError, instant_s, memory_mib, number, value
+from tidegate.core.model.errors import SlurmUnavailable
 from tidegate.core.model.frozen import frozen
 from tidegate.core.offers.allocation import Run
 
@@ -58,10 +60,28 @@ NOBODY = ("", "None assigned")
 _COUNT = re.compile(r"(?:^|,)(?P<name>cpu|mem|gres/gpu|gres/neuron)=(?P<much>[^,]+)")
 
 
+# A database of years answers slowly, and a month of jobs is a megabyte through a session.
+SACCT_S = 300.0
+
+
 class Shell(Protocol):
     """Runs a command on the head as its administrator."""
 
     def run(self, *argv: str) -> str: ...
+
+
+@frozen
+class Here:
+    """The shell of the head that this runs on, as whoever runs it."""
+
+    run_command: Runner
+
+    def run(self, *argv: str) -> str:
+        """What the command printed. Errors: SlurmUnavailable, it failed."""
+        done = self.run_command(argv, SACCT_S)
+        if done.code:
+            raise SlurmUnavailable(f"{argv[0]}: {done.complaint}")
+        return done.out
 
 
 @frozen
@@ -74,20 +94,36 @@ class SlurmAccounting:
 
     def runs(self, since_s: float, until_s: float) -> tuple[Run, ...]:
         """All that ran between two moments; what still runs counts until the second one."""
-        text = self._printed(SCRIPT, since_s, until_s)
-        return tuple(parse(text, until_s))
+        return runs_in(self.exported(since_s, until_s), until_s)
+
+    def exported(self, since_s: float, until_s: float) -> bytes:
+        """The same for `runs_in`, wherever and whenever that is called."""
+        return self._printed(SCRIPT, since_s, until_s)
 
     def history(self, since_s: float, until_s: float, columns: Sequence[str]) -> str:
         """What `sacct -P` prints of jobs and their steps between two moments, moments in UTC."""
-        return self._printed(HISTORY, since_s, until_s, ",".join(columns))
+        return _unpacked(self._printed(HISTORY, since_s, until_s, ",".join(columns)))
 
-    def _printed(self, script: str, since_s: float, until_s: float, *words: str) -> str:
+    def _printed(self, script: str, since_s: float, until_s: float, *words: str) -> bytes:
         window = [datetime.fromtimestamp(at, UTC).strftime("%FT%T") for at in (since_s, until_s)]
         printed = self.shell.run("bash", "-c", script, "sacct", *window, *words)
         try:
-            return gzip.decompress(base64.b64decode(printed)).decode(errors="replace")
-        except (ValueError, OSError, EOFError, zlib.error) as error:
+            return base64.b64decode(printed)
+        except ValueError as error:
             raise ParseError(f"sacct's answer was cut off: {error}") from error
+
+
+def runs_in(data: bytes, until_s: float) -> tuple[Run, ...]:
+    """The runs that were exported; what still ran counts until then. Errors: ParseError."""
+    return tuple(parse(_unpacked(data), until_s))
+
+
+def _unpacked(data: bytes) -> str:
+    """Errors: ParseError."""
+    try:
+        return gzip.decompress(data).decode(errors="replace")
+    except (ValueError, OSError, EOFError, zlib.error) as error:
+        raise ParseError(f"sacct's answer was cut off: {error}") from error
 
 
 def parse(text: str, until_s: float) -> Iterator[Run]:

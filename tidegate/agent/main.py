@@ -12,10 +12,12 @@ from typing import override
 
 from tidegate.adapters.clock import SystemClock
 from tidegate.adapters.imds import instance_id
+from tidegate.adapters.slurm_accounting import Here, SlurmAccounting
 from tidegate.adapters.slurm_cli import SlurmCli
 from tidegate.adapters.slurm_command import CommandRunner
 from tidegate.adapters.wall import wall
 from tidegate.agent.gpu_use import GpuUses
+from tidegate.agent.hand_in import HandIn
 from tidegate.agent.heartbeats import Heartbeats
 from tidegate.agent.loop import Agent
 from tidegate.agent.meter import Meter
@@ -29,7 +31,7 @@ from tidegate.agent.watch import Waker
 from tidegate.core.explain.verdicts import Verdicts
 from tidegate.core.model.errors import BadConfig, TidegateError
 from tidegate.core.model.orders import plan_of
-from tidegate.wiring.agent import agent_bus, agent_decisions
+from tidegate.wiring.agent import agent_bus, agent_decisions, agent_reports
 
 logger = logging.getLogger("tidegate.agent")
 
@@ -122,6 +124,7 @@ def run(settings: Settings) -> None:
             metrics=metrics,
             heartbeats=heartbeats,
             gpu_uses=gpu_uses,
+            hand_in=_hand_in(settings, state),
         )
 
         def stop(signum: int, frame: FrameType | None) -> None:
@@ -138,6 +141,19 @@ def _metrics(settings: Settings, meter: Meter) -> MetricsFolder | None:
     if settings.metrics_dir is None:
         return None
     return MetricsFolder(settings.metrics_dir, settings.cluster, meter, SystemClock())
+
+
+def _hand_in(settings: Settings, state: Path | None) -> HandIn | None:
+    if settings.report_every is None:
+        return None
+    here = Here(CommandRunner(str(settings.slurm_conf or "")))
+    return HandIn(
+        settings.report_every,
+        SlurmAccounting(here).exported,
+        agent_reports(settings).hand_in,
+        SystemClock(),
+        state,
+    )
 
 
 def _ask_instance_id() -> str:

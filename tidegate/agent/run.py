@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tidegate.agent import gpu_use, heartbeats
+from tidegate.agent import gpu_use, hand_in, heartbeats
 from tidegate.agent.gpu_use import GpuUses
+from tidegate.agent.hand_in import HandIn
 from tidegate.agent.heartbeats import Heartbeats
 from tidegate.agent.loop import Agent
 from tidegate.agent.metrics import WRITE_EVERY_S, MetricsFolder
@@ -65,7 +66,7 @@ class Service:
     """Runs until `stop`. `every_poll` is called now and then by the looking thread.
 
     `notes`: None: no notes are written on jobs. `metrics`: None: no metrics are written.
-    `heartbeats`, `gpu_uses`: None: nobody looks at any.
+    `heartbeats`, `gpu_uses`: None: nobody looks at any. `hand_in`: None: no report is made.
     """
 
     agent: Agent
@@ -76,6 +77,7 @@ class Service:
     metrics: MetricsFolder | None = None
     heartbeats: Heartbeats | None = None
     gpu_uses: GpuUses | None = None
+    hand_in: HandIn | None = None
     _stopping: threading.Event = field(default_factory=threading.Event)
     _has_lost_thread: bool = False
     _has_trouble: dict[bool, bool] = field(default_factory=dict)
@@ -103,14 +105,15 @@ class Service:
             threading.Thread(
                 target=self._write_metrics, args=(self.metrics,), name="metrics", daemon=True
             ).start()
-        if self.heartbeats:
-            asked = (self.heartbeats.step, heartbeats.EVERY_S)
-            threading.Thread(
-                target=self._repeat, args=asked, name="heartbeats", daemon=True
-            ).start()
-        if self.gpu_uses:
-            asked = (self.gpu_uses.step, gpu_use.EVERY_S)
-            threading.Thread(target=self._repeat, args=asked, name="GPU use", daemon=True).start()
+        for name, asked, every_s in (
+            ("heartbeats", self.heartbeats, heartbeats.EVERY_S),
+            ("GPU use", self.gpu_uses, gpu_use.EVERY_S),
+            ("hand-in", self.hand_in, hand_in.EVERY_S),
+        ):
+            if asked:
+                threading.Thread(
+                    target=self._repeat, args=(asked.step, every_s), name=name, daemon=True
+                ).start()
         while not self._stopping.is_set():
             self._look()
         self._wait_for_orders()

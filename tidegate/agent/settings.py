@@ -7,6 +7,7 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from tidegate.core.model.errors import BadConfig
+from tidegate.core.offers.periods import Every
 from tidegate.wire.finite import FINITE
 
 PREFIX = "TIDEGATE_"
@@ -34,6 +35,7 @@ class Settings(BaseModel):
     slurmctld_log: Path
     head_instance_id: Word | None = None
     heartbeat_s: float = Field(default=60.0, ge=1.0, le=300.0)
+    report_every: Every | None = Field(default=None, description="no report when left out")
     metrics_dir: Path | None = Field(default=None, description="none are written when left out")
     slurm_conf: Path | None = Field(default=None, description="where Slurm's default is not it")
 

@@ -32,8 +32,8 @@ from tidegate.core.model.resting import Resting
 from tidegate.core.model.rollout import Rollout, RolloutCode
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.reservations import named_by
-from tidegate.core.offers.spend import bill, days_between
 from tidegate.ports import Ledger
+from tidegate.service import billing
 from tidegate.service.observe import observe
 from tidegate.service.requests import Placement, fleet_request, template_key
 from tidegate.wire.config import ClusterFile
@@ -168,14 +168,7 @@ def bills(
     second value. Lines may begin earlier. Errors: as `live`.
     """
     make = clients_of(file, clients)
-    ledger = _ledger(_settings(file, make), make)
-    # In this order a node that ends meanwhile is there twice rather than not at all.
-    nodes, now_s = ledger.view().nodes, SystemClock().now_s()
-    ended = ledger.bills(days_between(since_s, now_s))
-    known = {(each.instance_id, each.since_s) for each in ended}
-    living = (bill(each, now_s) for each in nodes if each.ended_at_s is None)
-    still = [each for each in living if each and (each.instance_id, each.since_s) not in known]
-    return (*ended, *still), now_s
+    return billing.bills(_ledger(_settings(file, make), make), SystemClock(), since_s)
 
 
 @frozen

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import typer
 
-from tidegate.adapters.slurm_accounting import SlurmAccounting
+from tidegate.adapters.slurm_accounting import SACCT_S, SlurmAccounting
 from tidegate.cli.cost_by import since as moment_s
 from tidegate.cli.head import head_shell
 from tidegate.cli.live import bills
@@ -19,9 +19,6 @@ from tidegate.core.offers.allocation import Run
 from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.config import ClusterFile
 from tidegate.wiring.resources import Clients
-
-# A database of years answers slowly, and a month of jobs is a megabyte through a session.
-SACCT_S = 300.0
 
 
 @frozen

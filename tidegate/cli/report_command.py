@@ -35,8 +35,8 @@ def report(
     from tidegate.cli.cost_by import since as moment_s
     from tidegate.cli.live import told
     from tidegate.cli.ran import ran, require_accounting
-    from tidegate.cli.report.figures import figures
-    from tidegate.cli.report.page import as_html
+    from tidegate.core.explain.figures import figures
+    from tidegate.core.explain.report_page import as_html
     from tidegate.wire.config import load_cluster
 
     with told():

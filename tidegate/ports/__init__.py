@@ -34,6 +34,7 @@ from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting, RestKey
 from tidegate.core.model.snapshot import Epoch
 from tidegate.core.model.stuck import Stuck
+from tidegate.core.offers.allocation import Run
 
 
 class Clock(Protocol):
@@ -340,6 +341,34 @@ class Notices(Protocol):
 
     def note(self, told: Told) -> None:
         """Remember this instead of what was told before."""
+        ...
+
+
+class Reports(Protocol):
+    """What the head handed in about who ran, by the names of periods, and the pages that were made
+    of it. Each may raise Throttled, NotAuthorized.
+    """
+
+    def handed_in(self) -> Mapping[str, float]:
+        """When, in epoch seconds of who keeps it."""
+        ...
+
+    def pages(self) -> Mapping[str, bool]:
+        """Those that are there, and whether people were told."""
+        ...
+
+    def runs(self, period: str, until_s: float) -> tuple[Run, ...]:
+        """What was handed in; what still ran counts until then. Errors: also SlurmUnavailable."""
+        ...
+
+    def put(self, period: str, page: str) -> bool:
+        """Keep the page; False: there is one, which stays."""
+        ...
+
+    def note_told(self, period: str) -> None: ...
+
+    def where(self, period: str) -> str:
+        """How people come to the page."""
         ...
 
 

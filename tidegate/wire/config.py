@@ -35,6 +35,7 @@ from tidegate.wire.node_models import DLAMI, OS_OF_IMAGE, OWN_IMAGE, GpuModel, S
 from tidegate.wire.notifications_model import NotificationsModel
 from tidegate.wire.pool_models import PoolModel
 from tidegate.wire.problems import Problem, problems_of, refusal
+from tidegate.wire.report_model import ReportModel
 from tidegate.wire.rollout_model import RolloutModel
 from tidegate.wire.root_volume import RootVolume
 from tidegate.wire.rules import problems_across
@@ -80,6 +81,7 @@ class ClusterFile:
     schedules: Schedules | None = None
     alarm_email: str | None = None
     notifications: NotificationsModel | None = None
+    report: ReportModel | None = None
     bill_alert: BillAlert | None = None
     kms_key: str | None = None
     lustre: LustreModel | None = None
@@ -226,6 +228,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         schedules=_schedules(model),
         alarm_email=model.alarm_email,
         notifications=model.notifications,
+        report=model.report,
         bill_alert=model.alert(),
         kms_key=model.kms_key,
         lustre=model.lustre,

@@ -37,6 +37,7 @@ from tidegate.wire.notifications_model import CHATLESS, NotificationsModel
 from tidegate.wire.partition_model import PartitionModel
 from tidegate.wire.pool_models import LimitsModel, PoolModel, ReservationModel
 from tidegate.wire.prices import Priced, PriceList, PriceModel
+from tidegate.wire.report_model import ReportModel
 from tidegate.wire.rollout_model import RolloutModel
 from tidegate.wire.schedules_model import SchedulesModel
 from tidegate.wire.section import Section
@@ -211,6 +212,9 @@ class ClusterModel(Section):
         default=None,
         description="alarm_email and chats hear of long waits, budgets, roll-outs, blocks, checks"
         " and idle GPUs, in sentences; of alarms alone when left out",
+    )
+    report: ReportModel | None = Field(
+        default=None, description="a page of costs and waits by itself; none when left out"
     )
     bill_alert: BillAlertModel | None = Field(
         default=None, description="mails when a month's costs come near it; none when left out"

@@ -81,6 +81,7 @@ class Parts:
     idle_gpus: IdleGpusModel | None
     monitoring: MonitoringModel | None
     rollout: RolloutModel | None
+    has_report: bool
     hooks: HooksModel | None
     file_systems: Mapping[int, FileSystemModel]
     taken_dirs: Mapping[str, str]
@@ -123,6 +124,7 @@ def parts_of(data: Mapping[str, object]) -> Parts:
         idle_gpus=_sound(_IDLE_GPUS, data["idle_gpus"]) if data.get("idle_gpus") else None,
         monitoring=_sound(_MONITORING, data.get("monitoring", {})),
         rollout=_sound(_ROLLOUT, data.get("rollout", {})),
+        has_report=data.get("report") is not None,
         hooks=_sound(_HOOKS, data.get("hooks", {})),
         file_systems={
             index: found

@@ -65,4 +65,11 @@ def _mounted_apart(parts: Parts) -> Iterator[Problem]:
             yield Problem(("file_systems", index), text)
 
 
-SENSE_RULES = (_mounted_apart, _boots_in_time, _pre_warmed_nodes)
+def _reports_know_who_ran(parts: Parts) -> Iterator[Problem]:
+    """Who ran is known by Slurm's accounting alone."""
+    if parts.has_report and parts.slurm and not parts.slurm.has_accounting:
+        text = "needs Slurm's accounting, which knows who ran: add accounting: true to slurm"
+        yield Problem(("report",), text)
+
+
+SENSE_RULES = (_mounted_apart, _reports_know_who_ran, _boots_in_time, _pre_warmed_nodes)

@@ -5,6 +5,7 @@ from typing import Protocol
 from tidegate.adapters.bus import AwsBus
 from tidegate.adapters.clients import LONG_POLL, client
 from tidegate.adapters.decisions import S3Decisions
+from tidegate.adapters.reports import S3Reports
 
 
 class AgentSettings(Protocol):
@@ -39,3 +40,8 @@ def agent_bus(settings: AgentSettings) -> AwsBus:
 def agent_decisions(settings: AgentSettings) -> S3Decisions:
     """What the planner decided about each job, for the notes on jobs."""
     return S3Decisions(client("s3"), settings.bucket, settings.cluster)
+
+
+def agent_reports(settings: AgentSettings) -> S3Reports:
+    """Where who ran is handed in."""
+    return S3Reports(client("s3"), settings.bucket, settings.cluster)

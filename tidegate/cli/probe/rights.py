@@ -61,6 +61,7 @@ CREATES = {
     "AWS::Events::Rule": "events:PutRule",
     "AWS::FSx::FileSystem": "fsx:CreateFileSystem",
     "AWS::IAM::InstanceProfile": "iam:CreateInstanceProfile",
+    "AWS::IAM::ManagedPolicy": "iam:CreatePolicy",
     "AWS::IAM::Policy": "iam:PutRolePolicy",
     "AWS::IAM::Role": "iam:CreateRole",
     "AWS::Lambda::EventSourceMapping": "lambda:CreateEventSourceMapping",

@@ -17,6 +17,7 @@ class NoticeCode(StrEnum):
     ROLLOUT_STOPPED = "rollout-stopped"  # given up, or paused until a person says how to go on
     BLOCK_ENDS = "block-ends"
     GPUS_IDLE = "gpus-idle"
+    REPORT_READY = "report-ready"  # the page of a day, a week or a month is there
 
 
 # What is over as soon as it is not seen any more: the next time is another cause.

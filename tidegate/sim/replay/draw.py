@@ -2,28 +2,15 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
-from math import ceil
 
+from tidegate.core.explain.drawn import COLOURS, STYLE, as_table, ticks
 from tidegate.sim.replay.outcome import HOUR_S, as_days, billed_s, cost_usd
 from tidegate.sim.replay.run import Replayed
 from tidegate.sim.replay.show import as_rows
 from tidegate.sim.replay.state import EPOCH_S
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 920, 240, 62, 26
-COLOURS = ("#1f6f8b", "#d1603d", "#5b8c5a", "#7d5ba6", "#b08900", "#444444")
 POINTS = 460
-
-STYLE = """
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 960px; color: #222 }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px }
-td, th { padding: 3px 10px; text-align: right; border-bottom: 1px solid #ddd }
-td:first-child, th:first-child { text-align: left }
-.wide { overflow-x: auto }
-svg { width: 100%; height: auto; background: #fafafa }
-svg text { font: 11px system-ui, sans-serif; fill: #555 }
-.key { display: inline-block; width: 12px; height: 12px; margin: 0 5px 0 14px }
-h2 { margin-top: 1.8em }
-"""
 
 type Line = tuple[str, Sequence[tuple[float, float]]]
 
@@ -48,16 +35,6 @@ def as_html(ended: Sequence[Replayed], history: str) -> str:
     for name, each in zip(names, ended, strict=True):
         parts += [f"<h2>What each offering did: {escape(name)}</h2>", as_table(_offerings(each))]
     return "\n".join([*parts, "</body></html>", ""])
-
-
-def as_table(rows: Sequence[Sequence[str]]) -> str:
-    """A heading and rows."""
-    head, *others = [
-        "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row)
-        for tag, row in zip(["th"] + ["td"] * (len(rows) - 1), rows, strict=True)
-    ]
-    body = "".join(f"<tr>{row}</tr>" for row in others)
-    return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
 
 
 def _offerings(each: Replayed) -> list[list[str]]:
@@ -168,17 +145,6 @@ def _axes(most_x: float, most_y: float, label: Callable[[float], str]) -> str:
         x, y = _x(value, most_x), HEIGHT - 8
         parts.append(f'<text x="{x:.1f}" y="{y}" text-anchor="middle">{label(value)}</text>')
     return "".join(parts)
-
-
-def ticks(most: float, about: int, least: float = 0.0) -> list[float]:
-    """Round whole numbers from `least` on, at most `about` steps; a single one for nothing."""
-    step = next(
-        step
-        for exponent in range(12)
-        for step in (10**exponent, 2 * 10**exponent, 5 * 10**exponent)
-        if (most - least) / step <= about
-    )
-    return [float(n * step) for n in range(ceil(least / step), int(most // step) + 1)]
 
 
 def _x(value: float, most: float) -> float:

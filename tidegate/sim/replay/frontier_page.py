@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from html import escape
 
-from tidegate.sim.replay.draw import COLOURS, STYLE, as_table, ticks
+from tidegate.core.explain.drawn import COLOURS, STYLE, as_table, ticks
 from tidegate.sim.replay.frontier import Point, as_rows
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 920, 420, 80, 44

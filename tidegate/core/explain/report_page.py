@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from tidegate.cli.report.figures import NO_WAITS, Figures, Waits
+from tidegate.core.explain.drawn import COLOURS, STYLE, as_table, ticks
+from tidegate.core.explain.figures import NO_WAITS, Figures, Waits
 from tidegate.core.offers.allocation import Row, Use
 from tidegate.core.offers.spend import days_between
-from tidegate.sim.replay.draw import COLOURS, STYLE, as_table, ticks
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 920, 260, 62, 26
 SHOWN = 15  # of a table that has no end
@@ -30,7 +30,7 @@ MORE = """
 
 
 def as_html(name: str, now: Figures, before: Figures) -> str:
-    """`before`: the span of the same length that ended when this one began."""
+    """`before`: the span that ended when this one began, of the same length or a month."""
     title = f"{escape(name)}: {_span(now)}"
     parts = [
         "<!DOCTYPE html>",
@@ -38,7 +38,7 @@ def as_html(name: str, now: Figures, before: Figures) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{title}</title><style>{STYLE}{MORE}</style></head><body>",
         f"<h1>{title}</h1>",
-        f"<p>Beside it the same time before, {_span(before)}. Nodes alone, in USD and UTC: head,"
+        f"<p>Beside it the time before, {_span(before)}. Nodes alone, in USD and UTC: head,"
         " disks and control plane are not in it, nor what is prepaid.</p>",
         as_table([*_summary(now, before)]),
         "<h2>USD by day</h2>",
@@ -51,6 +51,15 @@ def as_html(name: str, now: Figures, before: Figures) -> str:
     parts += ["<h2>The dearest jobs</h2>", as_table([*_jobs(now)])]
     parts += ["<h2>Waits by partition, in seconds</h2>", as_table([*_waits(now, before)])]
     return "\n".join([*parts, "</body></html>", ""])
+
+
+def summary(now: Figures, before: Figures) -> str:
+    """The page in a sentence: what it cost, who waited, and what changed."""
+    waits, were = now.waits.get("", NO_WAITS), before.waits.get("", NO_WAITS)
+    cost = f"{now.total_usd:,.2f} USD ({before.total_usd:,.2f} before)"
+    used = f", {now.used:.0%} of it used by jobs" if now.used is not None else ""
+    began = f"{waits.runs:,} runs began, after {waits.mean_s:,.0f} s on the mean"
+    return f"{cost}{used}; {began} ({were.mean_s:,.0f} s before)"
 
 
 def _summary(now: Figures, before: Figures) -> Iterator[Sequence[str]]:
