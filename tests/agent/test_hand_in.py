@@ -9,8 +9,10 @@ from tests.agent.fakes import FakeClock
 from tests.core.test_periods import at_s
 from tidegate.adapters.slurm_accounting import Here, SlurmAccounting, runs_in
 from tidegate.adapters.slurm_command import CommandRunner
+from tidegate.agent.gpu_time import FOLDER
 from tidegate.agent.hand_in import PERIODS_MAX, HandIn
 from tidegate.core.model.errors import SlurmUnavailable, Throttled
+from tidegate.core.model.gpu_use import GpuTime
 from tidegate.core.offers.periods import Every
 
 DAY_S = 86_400.0
@@ -138,9 +140,17 @@ def test_sacct_is_asked_on_the_head_itself(tmp_path: Path) -> None:
         (tmp_path / name).chmod(0o755)
     here = Here(CommandRunner(prefix=("env", f"PATH={tmp_path}:/usr/bin:/bin")))
 
-    (found,) = runs_in(SlurmAccounting(here).exported(0.0, 1.0), 1.0)
+    folder = tmp_path / FOLDER
+    folder.mkdir(parents=True)
+    for day in ("2026-11-15", "2026-11-16", "2026-11-23"):
+        (folder / day).write_text(f"7|i-2|{at_s('2026-11-16T00:01:00'):.0f}|60|120\n7|i-1|1|9|9\n")
+
+    window = at_s("2026-11-16"), at_s("2026-11-22T12:00:00")
+    asked = SlurmAccounting(here, str(tmp_path))
+    (found,) = runs_in(asked.exported(*window), window[1])
+    assert found.gpu_times == (GpuTime("i-2", "2026-11-16", 60.0, 120.0),)
     assert (found.user, found.nodes, found.gpus, found.name) == ("ada", ("i-1", "i-2"), 1.0, "a|b")
 
     (tmp_path / "sacct").write_text("#!/bin/sh\necho no slurmdbd >&2\nexit 1\n")
     with pytest.raises(SlurmUnavailable, match="no slurmdbd"):
-        SlurmAccounting(here).exported(0.0, 1.0)
+        SlurmAccounting(here).exported(*window)

@@ -177,6 +177,7 @@ def test_a_file_that_somebody_else_wrote_spoils_no_scrape() -> None:
 )
 def test_names_and_format_are_as_prometheus_wants_them(meter: Meter, metered: Agent) -> None:
     metered.tick()
+    meter.gpu_time("gpu", 60.0, 0.0)
     every = [each.of(1.0, **dict.fromkeys(each.labels, "x")) for each in metrics.OF_PLANNER]
     meter.judged(verdicts(*every))
     text = exposition(meter.samples(NOW_S))

@@ -50,6 +50,25 @@ def test_a_running_job_pays_for_its_node(counted: Town, tmp_path: Path) -> None:
     assert "all" in shown[-1]
 
 
+def test_gpus_that_idled_stand_beside_the_gpu_hours(counted: Town, tmp_path: Path) -> None:
+    node = bought_node(counted)
+    began_s = int(node.launched_at_s - 600)
+    runs = line(node.instance_id, began_s)
+    (tmp_path / "runs").write_text(runs)
+    assert "of them idle" not in counted.ask("cost", "--by", "user").output
+
+    # As the head adds it from the shared folder.
+    days = {day_of(at_s).name for at_s in (began_s, time.time(), began_s - 90 * 86_400)}
+    told = "".join(f"%{day}|1|{node.instance_id}|{began_s}|150|300\n%rubbish\n" for day in days)
+    (tmp_path / "runs").write_text(runs + told)
+    (ada,) = json.loads(counted.ask("cost", "--by", "user", "-o", "json").output)["rows"]
+    assert 0 < ada["idle_gpu_hours"] == ada["seen_gpu_hours"] / 2 < ada["gpu_hours"]
+    for by in ("user", "account", "job"):
+        assert "of them idle" in counted.ask("cost", "--by", by).output
+    (row,) = csv.DictReader(io.StringIO(counted.ask("cost", "--by", "job", "--csv").output))
+    assert float(row["idle_gpu_hours"]) == pytest.approx(float(row["seen_gpu_hours"]) / 2)
+
+
 def test_the_jobs_of_a_user_who_was_deleted_meanwhile_are_not_nobodys(
     counted: Town, tmp_path: Path
 ) -> None:

@@ -84,6 +84,7 @@ def exposed() -> tuple[str, tuple[Node, ...]]:
     meter, made = Meter(NOW_S), plan(seen)
     meter.looked(seen.digest.reading, time.time(), 0.01)
     meter.published(time.time())
+    meter.gpu_time("gpu", 60.0, 30.0)
     meter.carried_out([OrderResult("o-1", OrderKind.DRAIN, nodes[0].name, OrderOutcome.DONE)])
     samples = look_samples(Round(seen, made, Outcome()))
     meter.judged(replace(verdicts_of(made, seen), samples=samples))

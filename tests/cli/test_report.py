@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from tests.cli.test_cost_by import bought_node, line
 from tests.replay.test_report_browser import browse, pixels
 from tidegate.core.explain.figures import Figures, figures
 from tidegate.core.explain.report_page import WORDS, as_html
+from tidegate.core.model.gpu_use import GpuTime
 from tidegate.core.offers.allocation import Use
+from tidegate.core.offers.spend import day_of
 from tidegate.wire.catalogue import load_catalogue
 
 TYPES = {name: row.instance_type for name, row in load_catalogue().items()}
@@ -81,6 +84,25 @@ def test_the_page_says_what_the_figures_are(weeks: tuple[Figures, Figures], page
     assert "6 others" in text
 
 
+def test_gpus_that_idled_are_told_apart_from_those_that_nobody_saw() -> None:
+    bills, runs = two_weeks()
+    ada = next(run for run in reversed(runs) if run.user == "ada")
+    day = day_of(ada.started_at_s).name
+    told = replace(ada, gpu_times=(GpuTime(ada.nodes[0], day, 120.0, 240.0),))
+    runs[runs.index(ada)] = told
+
+    now = figures(bills, runs, TYPES, ada.started_at_s, ada.ended_at_s)
+    shown = as_html("dev", now, figures([], [], TYPES, 0.0, 1.0))
+
+    assert now.idle_gpu_hours == pytest.approx(1 / 30)
+    assert now.seen_gpu_hours == pytest.approx(1 / 15)
+    assert cells(shown, "of them idle in jobs")[0] == "0.03"
+    owners = {row.name: row for row in now.rows("user")}
+    assert owners["ada"].idle_gpu_hours == pytest.approx(1 / 30)
+    other = next(name for name in owners if name not in ("", "ada"))
+    assert cells(shown, other)[3] == "-"
+
+
 def test_what_users_name_their_jobs_is_text(weeks: tuple[Figures, Figures], page: Path) -> None:
     assert any(share.run and share.run.name == ODD for each in weeks for share in each.shares)
     dear = Figures(
@@ -125,7 +147,7 @@ def test_the_command_writes_the_page_of_a_living_cluster(counted: Town, tmp_path
     result = counted.ask("report", "--out", str(out))
     assert result.exit_code == 0, result.output
     assert "USD since 7d" in result.output
-    assert len(cells(out.read_text(), "ada")) == 4
+    assert len(cells(out.read_text(), "ada")) == 5
     assert counted.ask("report", "--out", "-").output.startswith("<!DOCTYPE html>")
 
 

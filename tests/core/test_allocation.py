@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.core.model.ec2 import InstanceType, Market, Offering
+from tidegate.core.model.gpu_use import GpuTime
 from tidegate.core.model.ledger import Bill
 from tidegate.core.offers.allocation import BY, Run, Share, Use, allocated, rows
 
@@ -191,3 +192,67 @@ def test_all_shares_of_a_line_add_up_to_it(runs, lines):
     assert all(each.usd >= 0 and each.gpu_hours >= 0 for each in found)
     for by in BY:
         assert sum(row.total_usd for row in rows(found, by)) == near(cost, abs=1e-6)
+
+
+def gpu_hours(found: list[Share]) -> tuple[float, float, float]:
+    """Held, seen and idle, of jobs."""
+    of_jobs = [each for each in found if each.run]
+    assert all(0 <= s.idle_gpu_hours <= s.seen_gpu_hours + 1e-12 for s in of_jobs)
+    assert all(s.seen_gpu_hours <= s.gpu_hours + 1e-12 for s in of_jobs)
+    kinds = ("gpu_hours", "seen_gpu_hours", "idle_gpu_hours")
+    held, seen, idle = (sum(getattr(each, kind) for each in of_jobs) for kind in kinds)
+    return held, seen, idle
+
+
+def test_idle_gpu_hours_are_those_of_the_days_that_nodes_told_of():
+    before = GpuTime("i-1", "2026-11-23", idle_gpu_s=600.0, seen_gpu_s=1800.0)
+    after = GpuTime("i-1", "2026-11-24", idle_gpu_s=300.0, seen_gpu_s=300.0)
+
+    assert gpu_hours(shares(run(gpu_times=(before, after)))) == (
+        near(1.0),
+        near(2100 / 3600),
+        near(900 / 3600),
+    )
+    assert gpu_hours(shares(run())) == (near(1.0), 0.0, 0.0)
+
+
+def test_minutes_that_a_clock_made_longer_are_not_more_than_what_was_held():
+    much = GpuTime("i-1", "2026-11-23", idle_gpu_s=9000.0, seen_gpu_s=6000.0)
+
+    held, seen, idle = gpu_hours(shares(run(gpu_times=(much,))))
+    assert (held, seen, idle) == (near(1.0), near(50 / 60), near(50 / 60))
+
+
+def test_of_a_job_on_two_nodes_each_has_what_it_told():
+    told = GpuTime("i-2", "2026-11-23", idle_gpu_s=1200.0, seen_gpu_s=2400.0)
+    both = run(nodes=("i-1", "i-2"), gpu_times=(told,))
+
+    found = shares(both, bills=(line(), line(instance_id="i-2")))
+    assert gpu_hours(found) == (near(2.0), near(2400 / 3600), near(1200 / 3600))
+    assert gpu_hours([each for each in found if each.bill.instance_id == "i-1"])[1:] == (0.0, 0.0)
+
+
+@given(
+    cut=st.floats(0, 7200),
+    idle=st.floats(0, 20_000),
+    seen=st.floats(0, 20_000),
+    gpus=st.sampled_from([0.0, 0.5, 1.0, 4.0, 9.0]),
+    lasts=st.floats(1, 7000),
+)
+def test_idle_gpu_hours_of_two_spans_are_those_of_both(cut, idle, seen, gpus, lasts):
+    days = ("2026-11-23", "2026-11-24")
+    told = tuple(GpuTime("i-1", day, idle, seen) for day in days)
+    runs = (
+        run(gpus=gpus, gpu_times=told, ended_at_s=START_S + 600 + lasts),
+        run("8", gpus=2.0, gpu_times=told[:1]),
+    )
+    spans = ((START_S - 60, START_S + cut), (START_S + cut, START_S + 9000))
+
+    parts = [list(allocated((line(),), runs, TYPES, *span)) for span in spans]
+    whole = list(allocated((line(),), runs, TYPES, START_S - 60, START_S + 9000))
+
+    added = [a + b for a, b in zip(*map(gpu_hours, parts), strict=True)]
+    assert added == near(list(gpu_hours(whole)), abs=1e-9)
+    for by in BY:
+        gathered = rows(whole, by)
+        assert sum(each.idle_gpu_hours for each in gathered) == near(gpu_hours(whole)[2])

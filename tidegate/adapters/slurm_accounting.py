@@ -8,7 +8,9 @@ import base64
 import gzip
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -16,6 +18,7 @@ from tidegate.adapters.slurm_command import Runner
 from tidegate.adapters.slurm_text import ParseError, instant_s, memory_mib, number, value
 from tidegate.core.model.errors import SlurmUnavailable
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.gpu_use import GpuTime
 from tidegate.core.offers.allocation import Run
 
 # The name comes last: it may hold what separates the others.
@@ -23,6 +26,8 @@ FIELDS = (
     *("JobIDRaw", "User", "Account", "Partition", "State", "Eligible", "Start", "End"),
     *("AllocTRES", "NodeList", "UID", "JobName"),
 )
+# Of a line that begins with %: the day, and what `agent.gpu_time` writes.
+GPU_TIME = ("day", "job", "node", "start_s", "idle_gpu_s", "seen_gpu_s")
 # Slurm folds node lists, and only Slurm unfolds them. What is printed goes through a terminal.
 SCRIPT = f"""\
 set -o pipefail
@@ -39,6 +44,10 @@ runs=$(sacct --allusers --allocations --duplicates --parsable2 --noheader \\
     folded=$(printf '%s\\n' "$runs" | awk -F'|' '$10 ~ /\\[/ {{print $10}}' | sort -u)
     for list in $folded; do
         printf '=%s|%s\\n' "$list" "$(scontrol show hostnames "$list" | paste -sd ,)"
+    done
+    for file in "$3"/.tidegate/gpu-time/????-??-??; do
+        day=${{file##*/}}
+        [[ ! -f $file || $day < ${{1%T*}} || $day > ${{2%T*}} ]] || sed "s/^/%$day|/" "$file"
     done
 }} | gzip -9 | base64 -w 100
 """
@@ -86,11 +95,14 @@ class Here:
 
 @frozen
 class SlurmAccounting:
-    """Errors: SlurmUnavailable, sacct refused and says why, or answers what cannot be read;
+    """`shared_dir`: where the agent counts for how long GPUs idled; "": nowhere.
+
+    Errors: SlurmUnavailable, sacct refused and says why, or answers what cannot be read;
     Permanent, no session on the head can be had.
     """
 
     shell: Shell
+    shared_dir: str = ""
 
     def runs(self, since_s: float, until_s: float) -> tuple[Run, ...]:
         """All that ran between two moments; what still runs counts until the second one."""
@@ -98,7 +110,7 @@ class SlurmAccounting:
 
     def exported(self, since_s: float, until_s: float) -> bytes:
         """The same for `runs_in`, wherever and whenever that is called."""
-        return self._printed(SCRIPT, since_s, until_s)
+        return self._printed(SCRIPT, since_s, until_s, self.shared_dir)
 
     def history(self, since_s: float, until_s: float, columns: Sequence[str]) -> str:
         """What `sacct -P` prints of jobs and their steps between two moments, moments in UTC."""
@@ -130,11 +142,26 @@ def parse(text: str, until_s: float) -> Iterator[Run]:
     """The runs in what `SCRIPT` prints. Errors: ParseError."""
     lines = [line for line in text.splitlines() if line]
     unfolded = dict(line[1:].split("|", 1) for line in lines if line.startswith("="))
+    gpu_times = _gpu_times(line[1:] for line in lines if line.startswith("%"))
     for line in lines:
-        if not line.startswith("="):
+        if not line.startswith(("=", "%")):
             run = _run(line, unfolded, until_s)
             if run:
-                yield run
+                known = gpu_times.get((run.job_id, round(run.started_at_s)), ())
+                yield replace(run, gpu_times=tuple(known)) if known else run
+
+
+def _gpu_times(lines: Iterable[str]) -> Mapping[tuple[str, int], list[GpuTime]]:
+    """By the job and the start of the run. A line that is none is not seen, like all that is
+    missing.
+    """
+    found: defaultdict[tuple[str, int], list[GpuTime]] = defaultdict(list)
+    for line in lines:
+        words = line.split("|")
+        if len(words) == len(GPU_TIME) and all(each.isdecimal() for each in words[3:]):
+            day, job_id, node, start_s, idle_s, seen_s = words
+            found[job_id, int(start_s)].append(GpuTime(node, day, float(idle_s), float(seen_s)))
+    return found
 
 
 def _run(line: str, unfolded: Mapping[str, str], until_s: float) -> Run | None:

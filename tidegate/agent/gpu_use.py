@@ -10,7 +10,7 @@ import os
 import re
 import stat
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,10 +41,14 @@ type Run = tuple[str, int, float | None]
 
 @dataclass(slots=True)
 class GpuUses:
-    """Called by the agent with what runs, it answers with the runs whose GPUs do little."""
+    """Called by the agent with what runs, it answers with the runs whose GPUs do little.
+
+    `count`: is given all that nodes said, each time.
+    """
 
     shared_dir: Path
     clock: Clock
+    count: Callable[[Sequence[Job], Mapping[str, Sample]], None] = lambda jobs, samples: None
     _asked: tuple[Job, ...] = ()
     _seen: dict[Run, GpuUse] = field(default_factory=dict)
     _looked_at_s: float = 0.0
@@ -76,6 +80,7 @@ class GpuUses:
         self._problem = ""
         names = {name for job in asked for name in job.node_names if is_instance_id(name)}
         samples = {name: said for name in sorted(names) if (said := sample(folder / name))}
+        self.count(asked, samples)
         now_s = self.clock.now_s()
         _forget(folder, now_s)
         if abs(now_s - self._looked_at_s) > SILENT_S:

@@ -16,6 +16,7 @@ from tidegate.adapters.slurm_accounting import Here, SlurmAccounting
 from tidegate.adapters.slurm_cli import SlurmCli
 from tidegate.adapters.slurm_command import CommandRunner
 from tidegate.adapters.wall import wall
+from tidegate.agent.gpu_time import GpuTimes
 from tidegate.agent.gpu_use import GpuUses
 from tidegate.agent.hand_in import HandIn
 from tidegate.agent.heartbeats import Heartbeats
@@ -84,7 +85,8 @@ def run(settings: Settings) -> None:
     slurm = SlurmCli(CommandRunner(str(settings.slurm_conf or "")))
     meter = Meter(started_at_s)
     heartbeats = Heartbeats(settings.shared_dir)
-    gpu_uses = GpuUses(settings.shared_dir, SystemClock())
+    gpu_times = GpuTimes(settings.shared_dir, SystemClock(), meter.gpu_time)
+    gpu_uses = GpuUses(settings.shared_dir, SystemClock(), gpu_times)
     agent = Agent(
         slurm=slurm,
         bus=bus,
@@ -149,7 +151,7 @@ def _hand_in(settings: Settings, state: Path | None) -> HandIn | None:
     here = Here(CommandRunner(str(settings.slurm_conf or "")))
     return HandIn(
         settings.report_every,
-        SlurmAccounting(here).exported,
+        SlurmAccounting(here, str(settings.shared_dir)).exported,
         agent_reports(settings).hand_in,
         SystemClock(),
         state,

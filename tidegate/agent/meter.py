@@ -35,6 +35,7 @@ class Meter:
         self._published_at_s: float | None = None
         self._digests = Counter({"sent": 0, "failed": 0})
         self._orders = Counter(dict.fromkeys(metrics.every_order(), 0))
+        self._gpu_s: Counter[tuple[str, str]] = Counter()
         self._judged: tuple[float, str] | None = None
         self._of_planner: tuple[Sample, ...] = ()
         self._judged_on_watch_s = stopwatch()
@@ -63,6 +64,12 @@ class Meter:
         with self._lock:
             self._orders.update((each.kind.value, each.outcome.value) for each in results)
 
+    def gpu_time(self, partition: str, idle_s: float, busy_s: float) -> None:
+        """GPU-seconds of a running job, as its nodes told of them."""
+        with self._lock:
+            for use, gpu_s in (("idle", idle_s), ("busy", busy_s)):
+                self._gpu_s[partition, use] += round(gpu_s)
+
     def judged(self, verdicts: Verdicts) -> None:
         """These are the newest verdicts; the same ones again are no news."""
         judged = (verdicts.at_s, verdicts.plan_id)
@@ -83,6 +90,7 @@ class Meter:
         """All of them, each metric's one after the other."""
         with self._lock:
             reading, orders, digests = self._reading, self._orders.copy(), self._digests.copy()
+            gpu_s = self._gpu_s.copy()
             age_s = self._stopwatch() - self._judged_on_watch_s
             judged = self._of_planner if age_s <= TOLD_FOR_S else ()
         yield metrics.AGENT_STARTED.of(self._started_at_s)
@@ -99,6 +107,8 @@ class Meter:
             yield metrics.DIGESTS.of(count, outcome=outcome)
         for (kind, outcome), count in orders.items():
             yield metrics.ORDERS.of(count, kind=kind, outcome=outcome)
+        for (partition, use), seconds in sorted(gpu_s.items()):
+            yield metrics.JOB_GPUS.of(seconds, partition=partition, use=use)
         if reading is not None:
             yield from _queue(reading)
         yield from judged

@@ -85,7 +85,7 @@ def publish_accounts(shared_dir: Path, accounts: Accounts) -> bool:
     """
     folder = own_folder(shared_dir, FOLDER)
     changed = [
-        _replace_if_changed(folder / name, text)
+        replace_if_changed(folder / name, text)
         for name, text in (("passwd", accounts.passwd), ("group", accounts.group))
     ]
     return any(changed)
@@ -107,7 +107,8 @@ def own_folder(shared_dir: Path, folder: Path) -> Path:
     return path
 
 
-def _replace_if_changed(path: Path, text: str) -> bool:
+def replace_if_changed(path: Path, text: str) -> bool:
+    """Write it at once or not at all; whether anything was written. Errors: OSError."""
     # Comments of people may be in any encoding: bytes go through as they are.
     data = text.encode(errors="surrogateescape")
     with contextlib.suppress(FileNotFoundError):
@@ -198,4 +199,4 @@ class UserList:
 
     def _remember(self, known: Known) -> None:
         if self._known_file:
-            _replace_if_changed(self._known_file, encode_known(known))
+            replace_if_changed(self._known_file, encode_known(known))

@@ -17,6 +17,7 @@ from tidegate.core.offers.spend import MONTHS_CHARGED_S
 
 NOBODY = "no job"
 TOTAL = "all"
+HOURS = ("gpu_hours", "idle_gpu_hours", "seen_gpu_hours")
 
 
 @frozen
@@ -32,7 +33,13 @@ class Spent:
     @property
     def total(self) -> Row:
         usd = {use: sum(row.usd.get(use, 0.0) for row in self.rows) for use in Use}
-        return Row(TOTAL, sum(row.gpu_hours for row in self.rows), usd)
+        return Row(
+            TOTAL,
+            sum(row.gpu_hours for row in self.rows),
+            usd,
+            sum(row.idle_gpu_hours for row in self.rows),
+            sum(row.seen_gpu_hours for row in self.rows),
+        )
 
 
 def since(text: str, now_s: float) -> float:
@@ -56,12 +63,17 @@ def since(text: str, now_s: float) -> float:
 
 def screen(found: Spent) -> Table:
     """A row for each of them, by what it cost; the last is the sum."""
-    shown = table(found.by, "GPU-hours", *(f"USD {use}" for use in _uses(found)), "USD in all")
+    is_seen = found.total.seen_gpu_hours > 0
+    idle = ["of them seen", "of them idle"] if is_seen else []
+    usd = (f"USD {use}" for use in _uses(found))
+    shown = table(found.by, "GPU-hours", *idle, *usd, "USD in all")
     for column in shown.columns[1:]:
         column.justify = "right"
     for row in (*found.rows, found.total):
-        usd = [_usd(row.usd.get(use, 0.0)) for use in _uses(found)]
-        shown.add_row(row.name or NOBODY, f"{row.gpu_hours:,.1f}", *usd, _usd(row.total_usd))
+        hours = [row.gpu_hours, *([row.seen_gpu_hours, row.idle_gpu_hours] if is_seen else [])]
+        cells = [*(f"{each:,.1f}" for each in hours)]
+        cells += [_usd(row.usd.get(use, 0.0)) for use in _uses(found)]
+        shown.add_row(row.name or NOBODY, *cells, _usd(row.total_usd))
     return shown
 
 
@@ -70,10 +82,11 @@ def as_csv(found: Spent) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     names = (f"usd_{use.name.lower()}" for use in Use)
-    writer.writerow([found.by, "gpu_hours", *names, "usd"])
+    writer.writerow([found.by, *HOURS, *names, "usd"])
     for row in found.rows:
         usd = (row.usd.get(use, 0.0) for use in Use)
-        writer.writerow([row.name, row.gpu_hours, *usd, row.total_usd])
+        hours = (getattr(row, each) for each in HOURS)
+        writer.writerow([row.name, *hours, *usd, row.total_usd])
     return text.getvalue()
 
 
@@ -92,7 +105,8 @@ def as_data(found: Spent) -> dict[str, Any]:
 def _plain(row: Row) -> dict[str, Any]:
     usd = {use.name.lower(): row.usd.get(use, 0.0) for use in Use}
     name = row.name or None
-    return {"name": name, "gpu_hours": row.gpu_hours, "usd": usd, "usd_in_all": row.total_usd}
+    hours = {each: getattr(row, each) for each in HOURS}
+    return {"name": name, **hours, "usd": usd, "usd_in_all": row.total_usd}
 
 
 def _uses(found: Spent) -> Sequence[Use]:

@@ -56,7 +56,8 @@ def head_history(
 def _accounting(file: ClusterFile, clients: Clients | None) -> SlurmAccounting:
     if sys.stderr.isatty():
         typer.echo("asking the head who ran what ...", err=True)
-    return SlurmAccounting(replace(head_shell(file, clients), timeout_s=SACCT_S))
+    shell = replace(head_shell(file, clients), timeout_s=SACCT_S)
+    return SlurmAccounting(shell, file.shared_dir)
 
 
 def ran(file: ClusterFile, since_s: float, clients: Clients | None = None) -> Ran:

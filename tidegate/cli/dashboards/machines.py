@@ -54,6 +54,19 @@ GPUS = Board(
             empty="no job is measured",
         ),
         Panel(
+            "GPUs that idle in jobs, by partition",
+            "How many GPUs of running jobs were used for less than 5 %, of those that nodes tell"
+            " of. tidegate cost --by user says whose.",
+            (
+                Query(
+                    "sum by (partition)"
+                    f' (rate(tidegate_job_gpu_seconds_total{{{OF},use="idle"}}[15m]))',
+                    "{{partition}}",
+                ),
+            ),
+            empty="no node tells of jobs with GPUs",
+        ),
+        Panel(
             "tensor cores, by pool",
             "The share of time in which they worked. Low on busy GPUs: the code does not use them.",
             (Query(f"avg by (pool) (DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{{{OF}}})", "{{pool}}"),),

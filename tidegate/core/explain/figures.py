@@ -48,6 +48,15 @@ class Figures:
         return sum(share.gpu_hours for share in self.shares)
 
     @property
+    def idle_gpu_hours(self) -> float:
+        """That jobs held while their GPUs did nothing, of `seen_gpu_hours` that are known."""
+        return sum(share.idle_gpu_hours for share in self.shares)
+
+    @property
+    def seen_gpu_hours(self) -> float:
+        return sum(share.seen_gpu_hours for share in self.shares)
+
+    @property
     def used(self) -> float | None:
         """Which part of what was paid jobs held that were not cut short; None: nothing was paid."""
         return self.usd[Use.JOB] / self.total_usd if self.total_usd else None

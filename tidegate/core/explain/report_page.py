@@ -68,6 +68,9 @@ def _summary(now: Figures, before: Figures) -> Iterator[Sequence[str]]:
     for use, words in WORDS.items():
         yield _compared(f"of it {words}", now.usd[use], before.usd[use])
     yield _compared("GPU-hours paid for", now.gpu_hours, before.gpu_hours)
+    if now.seen_gpu_hours or before.seen_gpu_hours:
+        yield _compared("of them seen in jobs", now.seen_gpu_hours, before.seen_gpu_hours)
+        yield _compared("of them idle in jobs", now.idle_gpu_hours, before.idle_gpu_hours)
     used = [f"{each.used:.0%}" if each.used is not None else "-" for each in (now, before)]
     yield ["used by jobs, of what was paid", *used, ""]
     here, there = now.waits.get("", NO_WAITS), before.waits.get("", NO_WAITS)
@@ -85,11 +88,12 @@ def _owners(by: str, now: Figures, before: Figures) -> Iterator[Sequence[str]]:
     """What nobody had is no row: the summary has it."""
     earlier = {row.name: row.total_usd for row in before.rows(by)}
     found = [row for row in now.rows(by) if row.name]
-    yield [by, "USD", "of it cut short", "GPU-hours", "USD before"]
+    yield [by, "USD", "of it cut short", "GPU-hours", "of them idle", "USD before"]
     for row in found[:SHOWN]:
         cut = row.usd.get(Use.CUT_SHORT, 0.0)
         was = earlier.get(row.name, 0.0)
-        yield [row.name, *map(_two, (row.total_usd, cut)), _one(row.gpu_hours), _two(was)]
+        hours = [_one(row.gpu_hours), _idle(row)]
+        yield [row.name, *map(_two, (row.total_usd, cut)), *hours, _two(was)]
     yield from _others(found)
 
 
@@ -98,7 +102,14 @@ def _others(found: Sequence[Row]) -> Iterator[Sequence[str]]:
     if rest:
         usd, cut = sum(row.total_usd for row in rest), sum(_cut(row) for row in rest)
         hours = sum(row.gpu_hours for row in rest)
-        yield [f"{len(rest)} others", _two(usd), _two(cut), _one(hours), ""]
+        seen = any(row.seen_gpu_hours for row in rest)
+        idle = _one(sum(row.idle_gpu_hours for row in rest)) if seen else "-"
+        yield [f"{len(rest)} others", _two(usd), _two(cut), _one(hours), idle, ""]
+
+
+def _idle(row: Row) -> str:
+    """What nobody has seen is not 0."""
+    return _one(row.idle_gpu_hours) if row.seen_gpu_hours else "-"
 
 
 def _cut(row: Row) -> float:
@@ -114,9 +125,10 @@ def _pools(now: Figures) -> Iterator[Sequence[str]]:
 
 def _jobs(now: Figures) -> Iterator[Sequence[str]]:
     users = {f"{s.run.job_id} {s.run.name}".strip(): s.run.user for s in now.shares if s.run}
-    yield ["job", "user", "USD", "GPU-hours"]
+    yield ["job", "user", "USD", "GPU-hours", "of them idle"]
     for row in [row for row in now.rows("job") if row.name][:SHOWN]:
-        yield [row.name, users[row.name], _two(row.total_usd), _one(row.gpu_hours)]
+        hours = [_one(row.gpu_hours), _idle(row)]
+        yield [row.name, users[row.name], _two(row.total_usd), *hours]
 
 
 def _waits(now: Figures, before: Figures) -> Iterator[Sequence[str]]:

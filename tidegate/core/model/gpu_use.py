@@ -8,6 +8,8 @@ from tidegate.core.model.frozen import frozen
 
 # Above it nobody calls a GPU idle, so no more is told of it.
 USE_PERCENT_MAX = 50
+# Below it a GPU idles, where GPU-hours are counted.
+IDLE_PERCENT = 5
 
 
 @frozen
@@ -26,6 +28,16 @@ class GpuUse:
     def below_since_s(self, percent: int) -> float:
         """Since when every GPU has been used for less than `percent`, as far as is known."""
         return max([self.since_s, *(at_s for peak, at_s in self.peaks if peak >= percent)])
+
+
+@frozen
+class GpuTime:
+    """What nodes told of the GPUs that a run of a job held on one of them, on one day of UTC."""
+
+    node: str
+    day: str
+    idle_gpu_s: float  #: GPU-seconds in which a GPU was used for less than `IDLE_PERCENT`
+    seen_gpu_s: float  #: GPU-seconds of which anything is known
 
 
 class IdleAction(StrEnum):

@@ -121,6 +121,13 @@ ORDERS = Metric(
     ("kind", "outcome"),
     MetricType.COUNTER,
 )
+JOB_GPUS = Metric(
+    "tidegate_job_gpu_seconds_total",
+    "GPU time of running jobs that nodes have told of: of GPUs that were used for less than 5 %,"
+    " and of all others.",
+    ("partition", "use"),
+    MetricType.COUNTER,
+)
 SLURM_JOBS = Metric("tidegate_slurm_jobs", "Jobs in Slurm's queue.", ("state",))
 SLURM_NODES = Metric("tidegate_slurm_nodes", "Tidegate's nodes in Slurm.", ("state",))
 
@@ -130,7 +137,7 @@ OF_PLANNER = (
 )
 OF_AGENT = (
     *(AGENT_STARTED, AGENT_WROTE, AGENT_LOOKED, AGENT_LOOK_TOOK, SLURM_ANSWERS, DIGEST_PUBLISHED),
-    *(DIGEST_AGE, VERDICTS_AGE, DIGESTS, ORDERS, SLURM_JOBS, SLURM_NODES),
+    *(DIGEST_AGE, VERDICTS_AGE, DIGESTS, ORDERS, JOB_GPUS, SLURM_JOBS, SLURM_NODES),
 )
 METRICS = {each.name: each for each in (*OF_PLANNER, *OF_AGENT)}
 

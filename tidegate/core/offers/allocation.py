@@ -7,11 +7,13 @@ unused. The sums are whole: all shares of a line of the bill add up to it.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import pairwise
 
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.gpu_use import GpuTime
 from tidegate.core.model.ledger import Bill
 from tidegate.core.offers.spend import DAY_S, SECONDS_PER_HOUR, day_of
 
@@ -32,6 +34,7 @@ class Run:
 
     `gpus`, `cpus`, `memory_mib`: on each of its nodes. `is_cut_short`: it was requeued, or failed
     with its node. `eligible_at_s`: since when nothing but Slurm kept it from starting.
+    `gpu_times`: what its nodes told of its GPUs, at most one for each node and day.
     """
 
     job_id: str
@@ -47,6 +50,7 @@ class Run:
     memory_mib: float
     is_cut_short: bool = False
     eligible_at_s: float | None = None
+    gpu_times: tuple[GpuTime, ...] = ()
 
     @property
     def wait_s(self) -> float | None:
@@ -58,7 +62,11 @@ class Run:
 
 @frozen
 class Share:
-    """A piece of a node's time: whose it was and what it cost. `run` None: nobody's."""
+    """A piece of a node's time: whose it was and what it cost. `run` None: nobody's.
+
+    Of the GPU-hours that a run held, `idle_gpu_hours` are of GPUs that did nothing, as far as
+    their node told of them; it did of `seen_gpu_hours`.
+    """
 
     bill: Bill
     use: Use
@@ -66,6 +74,8 @@ class Share:
     day: str
     usd: float
     gpu_hours: float
+    idle_gpu_hours: float = 0.0
+    seen_gpu_hours: float = 0.0
 
 
 def allocated(
@@ -129,11 +139,29 @@ def _of_piece(
     gpus_too_many = max(1.0, sum(gpus) / node_gpus) if node_gpus else 1.0
     for run, weight, of_run in zip(held, weights, gpus, strict=True):
         use = Use.CUT_SHORT if run.is_cut_short else Use.JOB
-        yield Share(bill, use, run, day, usd * weight / too_much, hours * of_run / gpus_too_many)
+        held_hours = hours * of_run / gpus_too_many
+        idle, seen = (held_hours * part for part in _idle_and_seen(run, bill.instance_id, day))
+        yield Share(bill, use, run, day, usd * weight / too_much, held_hours, idle, seen)
     usd_left = usd * max(0.0, 1.0 - sum(weights) / too_much)
     gpu_hours_left = max(0.0, gpu_hours - hours * sum(gpus) / gpus_too_many)
     if usd_left > 0 or gpu_hours_left > 0:
         yield Share(bill, rest, None, day, usd_left, gpu_hours_left)
+
+
+def _idle_and_seen(run: Run, node: str, day: str) -> tuple[float, float]:
+    """Which parts of what a run held on a node that day idled, and were seen at all.
+
+    Counted minutes may be a little more than what it held, by a clock: they are never more here.
+    """
+    for each in run.gpu_times:
+        if each.node == node and each.day == day:
+            starts_s = datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()
+            held_s = min(run.ended_at_s, starts_s + DAY_S) - max(run.started_at_s, starts_s)
+            if held_s <= 0 or run.gpus <= 0:
+                return 0.0, 0.0
+            held_gpu_s = max(held_s * run.gpus, each.seen_gpu_s)
+            return min(each.idle_gpu_s, each.seen_gpu_s) / held_gpu_s, each.seen_gpu_s / held_gpu_s
+    return 0.0, 0.0
 
 
 def part_of(kind: InstanceType, gpus: float, cpus: float, memory_mib: float) -> float:
@@ -169,6 +197,8 @@ class Row:
     name: str
     gpu_hours: float
     usd: Mapping[Use, float]
+    idle_gpu_hours: float = 0.0
+    seen_gpu_hours: float = 0.0
 
     @property
     def total_usd(self) -> float:
@@ -178,13 +208,18 @@ class Row:
 def rows(shares: Iterable[Share], by: str) -> tuple[Row, ...]:
     """The dearest first, days in their order; what is nobody's last."""
     usd: defaultdict[str, defaultdict[Use, float]] = defaultdict(lambda: defaultdict(float))
-    gpu_hours: defaultdict[str, float] = defaultdict(float)
+    gpu_hours: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     name_of = BY[by]
     for share in shares:
         name = name_of(share)
         usd[name][share.use] += share.usd
-        gpu_hours[name] += share.gpu_hours
-    found = [Row(name, gpu_hours[name], dict(uses)) for name, uses in usd.items()]
+        more = (share.gpu_hours, share.idle_gpu_hours, share.seen_gpu_hours)
+        gpu_hours[name] = [a + b for a, b in zip(gpu_hours[name], more, strict=True)]
+    found = [
+        Row(name, held, dict(uses), idle, seen)
+        for name, uses in usd.items()
+        for held, idle, seen in [gpu_hours[name]]
+    ]
     if by == "day":
         return tuple(sorted(found, key=lambda row: row.name))
     return tuple(sorted(found, key=lambda row: (not row.name, -row.total_usd, row.name)))
