@@ -66,6 +66,18 @@ _OF_PLANS = (
         becomes("core.offers.offers:OfferGroups.mask", "late_s(...)", "0.0"),
     ),
     fault(
+        "a job is ended for idle GPUs as soon as its owner was told",
+        becomes(
+            "core.passes.idle_gpus:_Idle.decided", "_1.told_at_s + _.warning_s", "_1.told_at_s"
+        ),
+    ),
+    fault(
+        "a job is ended for GPUs that idle in its first minutes",
+        becomes(
+            "core.interruption.idle_gpus:GpuJob.idle_since_s", "(_1 or _2) + LOADING_S", "_1 or _2"
+        ),
+    ),
+    fault(
         "caps of accounting are ignored",
         becomes("core.demand.accounting:Caps._admitted", "_._room(_, _1, _)", "(_1.count, '')"),
     ),

@@ -11,6 +11,7 @@ from tidegate.core.model.ec2 import InstanceType, Market, Offering
 from tidegate.core.model.site_check import SiteCheck
 from tidegate.core.model.slurm import Association
 from tidegate.sim.clock import START_S
+from tidegate.sim.draw_idle import with_idle_gpus
 from tidegate.sim.draw_jobs import (
     ACCOUNTS,
     QOS,
@@ -89,6 +90,7 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
     cluster = with_waiting(stream(seed, "waiting"), cluster)
     prepaid = stream(seed, "prepaid")
     arrivals = _arrivals(seed, cluster, size, safety_s, is_tight=is_tight)
+    cluster, arrivals = with_idle_gpus(stream(seed, "idle gpus"), cluster, arrivals)
     cluster = with_prepaid(prepaid, cluster, size, safety_s, ON_DEMAND_USD)
     cluster = with_limit(stream(seed, "limit of reserved"), cluster)
     calm = WorldOptions(

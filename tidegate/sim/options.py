@@ -200,11 +200,15 @@ class WorldOptions:
                 f"pools: {pools}",
                 f"cluster limits: {limits(self.cluster.limits)}{self._budgets()}{self._prepaid()}",
                 f"{len(self.arrivals)} submissions, {len(self.associations)} caps of accounting, "
-                f"{self.safety_s:.0f} s with faults",
+                f"{self.safety_s:.0f} s with faults{self._idle()}",
                 f"faults: {', '.join(sorted(self.faults)) or 'none'}"
                 + (f" ({rates})" if rates else ""),
             )
         )
+
+    def _idle(self) -> str:
+        rule = self.cluster.idle_gpus.rule if self.cluster.idle_gpus else None
+        return f", {rule.action} after {rule.after_s:.0f} s of idle GPUs" if rule else ""
 
     def _prepaid(self) -> str:
         found = self.cluster.reservations

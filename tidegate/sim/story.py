@@ -19,6 +19,7 @@ from tidegate.sim.checks.witness import Checks
 from tidegate.sim.clock import START_S
 from tidegate.sim.happenings import Happenings
 from tidegate.sim.options import WorldOptions
+from tidegate.sim.sensors import Sensors
 from tidegate.sim.settle import waiting_for
 from tidegate.sim.world import SimWorld
 
@@ -75,6 +76,8 @@ class Story:
             associations=options.associations,
             licences=options.licences,
         )
+        if options.cluster.idle_gpus:
+            self.world.gpu_uses = Sensors(self.world, options.seed)
         self.chaos = Chaos(options, self.world)
         self.happenings = Happenings(self.chaos)
         self.checks = Checks(Witness(self.world, self.chaos), self.kinds)

@@ -7,6 +7,7 @@ from tidegate.core.model.budgets import DEFAULT_BUDGETS
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import Instance
 from tidegate.core.model.slurm import SetBy
+from tidegate.sim.checks.idle_gpus import may_be_requeued
 from tidegate.sim.checks.witness import Check, Witness
 from tidegate.sim.kept import is_block_ending, most_kept
 from tidegate.sim.slurm_parts import SimJob, SimNode
@@ -92,12 +93,18 @@ class IdleNodesGo(Check):
         return self.world.cluster.pool(instance.pool) if instance else None
 
     def _kept(self) -> set[str]:
-        """The nodes of pools that keep some, where no more than those are there."""
+        """The nodes of pools that keep some, where no more than those are there, and those without
+        a job, where no more than a pool's headroom have none. One that leaves is none of them.
+        """
+        nodes = self.world.slurm.nodes
         found: set[str] = set()
         for pool in self.world.cluster.pools:
             if most := most_kept(self.world, pool):
-                here = [name for name in self.world.slurm.nodes if self._pool(name) is pool]
+                here = [name for name in nodes if self._pool(name) is pool]
+                here = [name for name in here if not nodes[name].is_drain]
                 found.update(here if len(here) <= most else ())
+                free = [name for name in here if not nodes[name].jobs]
+                found.update(free if len(free) <= pool.headroom_nodes else ())
         return found
 
 
@@ -151,8 +158,8 @@ class LeftSlurmFirst(Check):
 
 
 class RequeuedOnlyForAReason(Check):
-    """A running job is signalled or requeued only when one of its nodes goes, if it may be, or
-    when a stopped cluster waits for it no longer.
+    """A running job is signalled or requeued only when one of its nodes goes, if it may be, when
+    a stopped cluster waits for it no longer, or by the rule of idle GPUs.
     """
 
     def commanded(self, verb: str, names: tuple[str, ...]) -> None:
@@ -166,6 +173,8 @@ class RequeuedOnlyForAReason(Check):
                 raise self.broken(f"job {job_id} may not be requeued")
             parts = self.world.slurm.table.active.values() if job.het_job_id else (job,)
             used = [n for p in parts if p.het_job_id == job.het_job_id for n in p.node_names]
+            if may_be_requeued(self.witness, job_id):
+                continue
             if any(self._goes(name) for name in used) or self._was_hit(job):
                 continue
             if not any(self.witness.lately_ended_jobs()):
