@@ -41,12 +41,17 @@ def cache_of(root: Path) -> Path:
 
 def own_files(root: Path, folders: tuple[str, ...], *, without: tuple[str, ...]) -> Iterator[Path]:
     """Our sources and their tables, except paths that begin with one of `without`."""
+    left_out = tuple(f"{root}/{each}" for each in without)
     for folder in folders:
-        for path in sorted((root / folder).rglob("*")):
-            name = path.relative_to(root).as_posix()
-            is_ours = path.suffix in (".py", ".csv", ".yaml") and "__pycache__" not in path.parts
-            if is_ours and not name.startswith(without):
+        for path in sorted(_sources_below(root / folder)):
+            if not str(path).startswith(left_out):
                 yield path
+
+
+def _sources_below(folder: Path) -> Iterator[Path]:
+    for at, folders, names in folder.walk():
+        folders[:] = [each for each in folders if each != "__pycache__"]
+        yield from (at / name for name in names if name.endswith((".py", ".csv", ".yaml")))
 
 
 def digest(root: Path, files: list[Path]) -> str:
