@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from tidegate.core.model.frozen import frozen
 from tidegate.wire.config import ClusterFile
+from tidegate.wire.own_table import own_table
 
 
 @frozen
@@ -48,9 +48,6 @@ class Step:
 @cache
 def boot_steps() -> tuple[Step, ...]:
     """All of them, from the launch to a job's start. Read once per process."""
-    import yaml  # functions start without it
-
-    text = (files("tidegate") / "data" / "boot_budget.yaml").read_text(encoding="utf-8")
     return tuple(
         Step(
             name=row["step"],
@@ -60,7 +57,7 @@ def boot_steps() -> tuple[Step, ...]:
             driver=_range(row, "driver_s"),
             source=row["source"],
         )
-        for row in yaml.safe_load(text)
+        for row in own_table("boot_budget.yaml")
     )
 
 

@@ -7,11 +7,11 @@ and never refuses.
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from tidegate.core.model.frozen import frozen
 from tidegate.wire.catalogue import load_catalogue
+from tidegate.wire.own_table import own_table
 
 _NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)*")
 
@@ -52,10 +52,7 @@ class NodeFacts:
 @cache
 def load_compat() -> Mapping[str, Any]:
     """The whole file; read once per process."""
-    import yaml  # functions start without it
-
-    text = (files("tidegate") / "data" / "compat.yaml").read_text(encoding="utf-8")
-    loaded: Mapping[str, Any] = yaml.safe_load(text)
+    loaded: Mapping[str, Any] = own_table("compat.yaml")
     return loaded
 
 

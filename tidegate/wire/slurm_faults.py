@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from tidegate.core.model.frozen import frozen
 from tidegate.wire.compat_facts import Finding
 from tidegate.wire.config import ClusterFile
+from tidegate.wire.own_table import own_table
 
 CHANGELOG = "SchedMD's CHANGELOG"
 
@@ -67,10 +67,7 @@ def faults() -> tuple[SlurmFault, ...]:
 
 @cache
 def _load() -> Mapping[str, Any]:
-    import yaml  # functions start without it
-
-    text = (files("tidegate") / "data" / "slurm_faults.yaml").read_text(encoding="utf-8")
-    loaded: Mapping[str, Any] = yaml.safe_load(text)
+    loaded: Mapping[str, Any] = own_table("slurm_faults.yaml")
     return loaded
 
 
