@@ -7,9 +7,6 @@ from typing import Any
 
 import pytest
 import yaml
-from cfnlint.schema.manager import (  # type: ignore[import-untyped]
-    PROVIDER_SCHEMA_MANAGER,
-)
 from typer.testing import CliRunner
 
 from tests.cdk.made import Stack, anew, dev_file, synthesized
@@ -136,6 +133,11 @@ def test_what_the_templates_keep_holds_data(tmp_path):
 
 
 def create_only(kind: str) -> set[str]:
+    # Here: each process of a test run would import it for half a second, to collect this file.
+    from cfnlint.schema.manager import (  # type: ignore[import-untyped]
+        PROVIDER_SCHEMA_MANAGER,
+    )
+
     schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema
     paths = [each.split("/")[2:] for each in schema.get("createOnlyProperties", [])]
     return {path[0] for path in paths if len(path) == 1}

@@ -9,12 +9,9 @@ import sys
 import zipfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from mcp import Client, StdioServerParameters
-from mcp.client.stdio import stdio_client
-from mcp_types import CallToolResult, TextContent
 
 from tests.cli.conftest import Town
 from tests.cli.test_cost_by import bought_node, line
@@ -24,11 +21,18 @@ from tidegate.cli.mcp_server import server
 from tidegate.cli.mcp_tools import Tools
 from tidegate.core.model.errors import Permanent
 
+# Where it is used: each process of a test run would import it for half a second, to collect this.
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp_types import CallToolResult
+
 ROOT = Path(__file__).parents[2]
 READERS = {"why", "status", "nodes", "events", "cost"}
 
 
-def text(result: CallToolResult) -> str:
+def text(result: "CallToolResult") -> str:
+    from mcp_types import TextContent
+
     (content,) = result.content
     assert isinstance(content, TextContent)
     return content.text
@@ -52,8 +56,11 @@ def deploy_planner(town: Town) -> None:
     )
 
 
-def talk[Answer](town: Town, ask: Callable[[Client], Awaitable[Answer]]) -> Answer:
+def talk[Answer](town: Town, ask: "Callable[[Client], Awaitable[Answer]]") -> Answer:
     """Start the command as a program does, and ask it."""
+    from mcp import Client, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
     started = StdioServerParameters(
         command=sys.executable,
         args=["-m", "tidegate.cli.main", "mcp", "--cluster", str(town.file)],
@@ -76,7 +83,7 @@ def test_a_program_hears_what_the_commands_say(counted: Town, tmp_path: Path) ->
     counted.look()
     (tmp_path / "runs").write_text(line(node.instance_id, node.launched_at_s - 5))
 
-    async def ask(client: Client) -> tuple[Any, dict[str, CallToolResult]]:
+    async def ask(client: "Client") -> "tuple[Any, dict[str, CallToolResult]]":
         asked: dict[str, dict[str, Any]] = {
             "why": {"job_id": "2"},
             "status": {},
@@ -103,11 +110,13 @@ def test_a_program_hears_what_the_commands_say(counted: Town, tmp_path: Path) ->
     assert read["cost"]["rows"][0]["name"] == "ada"
 
 
-def ask_here(town: Town, name: str, **arguments: str) -> CallToolResult:
+def ask_here(town: Town, name: str, **arguments: str) -> "CallToolResult":
     """The same server without a process of its own."""
+    from mcp import Client
+
     made = server(Tools(town.file, town.client))
 
-    async def session() -> CallToolResult:
+    async def session() -> "CallToolResult":
         async with Client(made) as client:
             return await client.call_tool(name, arguments)
 
@@ -143,6 +152,8 @@ def test_a_cluster_that_is_not_deployed_is_an_answer_and_no_end(town: Town) -> N
 
 
 def test_every_tool_says_that_it_reads_and_what_it_takes(town: Town) -> None:
+    from mcp import Client
+
     async def tools() -> Any:
         async with Client(server(Tools(town.file, town.client))) as client:
             return (await client.list_tools()).tools
