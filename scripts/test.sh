@@ -58,9 +58,6 @@ said=$(mktemp)
 trap 'rm -f "$said"' EXIT
 lint >"$said" 2>&1 &
 linting=$!
-# In a fresh clone each process would rewrite the assertions of all modules: 18 s of processor time
-# each, 6 s once one has done it for all. What is wrong with a module the run itself tells.
-[[ -n $(find tests -name '*-pytest-*.pyc' -print -quit) ]] || pytest --collect-only -qq >/dev/null || true
 check pytest pytest --numprocesses 5 --dist loadfile --no-loadscope-reorder "$@"
 wait "$linting" || failed+=(lint)
 cat "$said"
