@@ -86,6 +86,9 @@ become_systemd() {
 
 [[ -z $systemd ]] || become_systemd
 
+# Nobody must wait for it: until it listens each question starts a Python of its own.
+systemctl listen </dev/null &
+
 shut_down() {
     timeout -s KILL 15 systemctl shut-down || true
     exit 0

@@ -30,7 +30,8 @@ HEAD_ADDRESS = "10.77.0.1"
 _BRIDGE_MAC = "02:00:0a:4d:ff:fe"
 _REPOSITORY = Path(__file__).parent.parent
 _SHIMS = (
-    *(("systemctl", "usr/bin"), ("units.py", "usr/lib/local-systemctl")),
+    ("systemctl", "usr/bin"),
+    *(("units.py", "usr/lib/local-systemctl"), ("asked.py", "usr/lib/local-systemctl")),
     ("systemd-run", "usr/bin"),
     *(("nvidia-smi", "usr/bin"), ("mount.efs", "usr/sbin")),
     *(("lspci", "usr/bin"), ("journalctl", "usr/bin")),
