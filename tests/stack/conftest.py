@@ -1,8 +1,6 @@
 """The template is synthesized once, the stack deployed afresh for each test file that asks."""
 
-import os
 from collections.abc import Iterator
-from fcntl import LOCK_EX, flock
 from pathlib import Path
 
 import pytest
@@ -14,15 +12,8 @@ from tests.stack.world import CLUSTER_FILE, StackWorld, stacked
 
 @pytest.fixture(scope="session")
 def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Synthesized once for all processes of a test run; nobody writes to it."""
-    own = tmp_path_factory.getbasetemp()
-    folder = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
-    out = folder / "stacked.out"
-    with (folder / "stacked.lock").open("w") as lock:
-        flock(lock, LOCK_EX)
-        if not out.exists():
-            synthesize(CLUSTER_FILE, folder / "stacked.tmp").rename(out)
-    return out
+    """Nobody writes to it."""
+    return synthesize(CLUSTER_FILE, tmp_path_factory.mktemp("cdk.out"))
 
 
 @pytest.fixture(scope="session")
