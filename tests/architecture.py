@@ -6,6 +6,7 @@ with a deliberate mistake.
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 PRODUCT = ("tidegate", "lambdas", "cdk", "userdata", "local")
@@ -147,7 +148,7 @@ def error_codes_in_one_file(root: Path) -> Iterator[str]:
         module = _module(root, file)
         if _is_under(module, ("tidegate.adapters.aws_errors", "local")):
             continue
-        for node in _walk(file):
+        for node in _walk(file, ".response"):
             match node:
                 case ast.Subscript(
                     value=ast.Attribute(attr="response"), slice=ast.Constant(value="Error")
@@ -222,12 +223,11 @@ def no_patching(root: Path) -> Iterator[str]:
     """Tests replace our parts by arguments, never by patching modules."""
     for file in python_files(root, "tests"):
         place = file.relative_to(root)
-        imports = list(_imports(root, file))
-        for line, imported in imports:
+        for line, imported in _imports(root, file):
             if _is_under(imported, ("unittest.mock", "mock", "pytest_mock")):
                 yield f"{place}:{line} imports {imported}"
         ours = _names_of_ours(file)
-        for node in _walk(file):
+        for node in _walk(file, "monkeypatch"):
             if isinstance(node, ast.Call) and _patches_ours(node, ours):
                 yield f"{place}:{node.lineno} patches our own code"
 
@@ -250,7 +250,7 @@ def _patches_ours(call: ast.Call, ours: set[str]) -> bool:
 def _names_of_ours(file: Path) -> set[str]:
     """The names that a file's imports bind to something of ours."""
     names: set[str] = set()
-    for node in _walk(file):
+    for node in _walk(file, "monkeypatch"):
         if isinstance(node, ast.ImportFrom) and _is_under(node.module or "", PRODUCT):
             names |= {alias.asname or alias.name for alias in node.names}
         elif isinstance(node, ast.Import):
@@ -259,8 +259,10 @@ def _names_of_ours(file: Path) -> set[str]:
     return names
 
 
-def _walk(file: Path) -> Iterator[ast.AST]:
-    return ast.walk(ast.parse(file.read_text(), str(file)))
+def _walk(file: Path, word: str = "") -> Iterator[ast.AST]:
+    """All that stands in a file; nothing of one that does not even hold this word."""
+    text = file.read_text()
+    return ast.walk(ast.parse(text, str(file))) if word in text else iter(())
 
 
 def _functions(file: Path) -> Iterator[Function]:
@@ -277,11 +279,21 @@ def _called(call: ast.Call) -> str:
     return ""
 
 
-def _imports(root: Path, file: Path) -> Iterator[tuple[int, str]]:
+def _imports(root: Path, file: Path) -> tuple[tuple[int, str], ...]:
     """Line and full name of everything that a file imports, wherever it stands in it."""
     package = _module(root, file).split(".")
     package = package if file.name == "__init__.py" else package[:-1]
-    for node in _walk(file):
+    return _imports_of(file.read_text(), ".".join(package))
+
+
+# Half of the rules ask for those of all files.
+@cache
+def _imports_of(text: str, package: str) -> tuple[tuple[int, str], ...]:
+    return tuple(_found_imports(text, [each for each in package.split(".") if each]))
+
+
+def _found_imports(text: str, package: list[str]) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name
