@@ -161,10 +161,13 @@ class Machine:
     ) -> subprocess.CompletedProcess[str]:
         """Run a command inside, as root, or as `user` after a login. Exit codes do not raise."""
         line = shlex.join(argv) if cwd is None else f"cd {shlex.quote(cwd)} && {shlex.join(argv)}"
-        shell = ["bash", "-c", line] if user is None else ["runuser", "-l", user, "-c", line]
+        if user is not None:
+            argv = ["runuser", "-l", user, "-c", line]
+        elif cwd is not None:
+            argv = ["bash", "-c", line]
         spaces = ("--net", "--uts", "--mount", "--pid", "--ipc", "--root", "--wd")
         return subprocess.run(
-            ["nsenter", "-t", str(self.init_pid), *spaces, *shell],
+            ["nsenter", "-t", str(self.init_pid), *spaces, "--", *argv],
             input=input,
             stdin=subprocess.DEVNULL if input is None else None,
             capture_output=True,
