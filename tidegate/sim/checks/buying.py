@@ -251,7 +251,8 @@ class NoDoubleBuy(Check):
     def _spare(self, digest: Digest) -> None:
         """Note what the planner knew of jobs that would lose too much on spot."""
         cluster, reading = self.witness.priced(), digest.reading
-        needs, _ = demand(reading, cluster, frozenset(self._lost(digest)), digest.written_at_s)
+        head_now_s = self.witness.head_s.get(self.witness.depth, digest.written_at_s)
+        needs, _ = demand(reading, cluster, frozenset(self._lost(digest)), head_now_s)
         self._needs = {need.job_id: need for need in needs}
         self._losses = Losses(cluster)
 

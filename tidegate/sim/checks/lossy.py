@@ -20,7 +20,8 @@ class NoLossySpot(Check):
         pool = cluster.pool(launch.pool)
         if request.market is not Market.SPOT or pool is None or not launch.for_jobs:
             return
-        needs, _ = demand(digest.reading, cluster, frozenset())
+        head_now_s = self.witness.head_s.get(self.witness.depth, digest.written_at_s)
+        needs, _ = demand(digest.reading, cluster, frozenset(), head_now_s)
         losses = Losses(cluster)
         asked = [
             Offering(each.instance_type, each.zone, request.market) for each in request.overrides

@@ -45,7 +45,8 @@ class Broken(BaseException):
 class Witness:
     """The truth about one world: what its parts hold, and a few memories of its past.
 
-    `views`, `digests`: what each planner that runs now has read, the outermost first.
+    `views`, `digests`: what each planner that runs now has read, the outermost first; `head_s`:
+    what time it was on the head's clock when it read the digest.
     `noticed`: instance -> when the interruption function acted on its notice; `hinted`: likewise
     for what only cordons it; `registered`: instance -> when it became a node. `tokens`: those
     that EC2 was asked with before. `viewed_s`, `committed_s`: when each planner read the
@@ -57,6 +58,7 @@ class Witness:
     chaos: Chaos
     views: dict[int, LedgerView] = field(default_factory=dict)
     digests: dict[int, Digest] = field(default_factory=dict)
+    head_s: dict[int, float] = field(default_factory=dict)
     viewed_s: dict[int, float] = field(default_factory=dict)
     committed_s: dict[int, float] = field(default_factory=dict)
     commits: int = 0
@@ -307,7 +309,10 @@ class Checks:
     def _read(self, digest: Digest) -> None:
         if not self._is_planners():
             return
-        self.witness.digests[self.witness.depth] = digest
+        witness, depth = self.witness, self.witness.depth
+        witness.digests[depth] = digest
+        age_s = witness.now_s - witness.world.bus.put_at_s
+        witness.head_s[depth] = digest.written_at_s + age_s
         for tell in self.hearers["read"]:
             tell(digest)
 
