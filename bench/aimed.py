@@ -1,6 +1,6 @@
 """Changes aimed at one place: in which function, what stands there, and what comes instead.
 
-    never("core.offers.spend:used_up", "_.usd >= _.budget_usd")
+    never("core.offers.spend:used_up", "_ >= _.budget_usd")
     drop("service.apply:Applier._send", "_.send_orders(...)")
     becomes("core.passes.retire:expired", "_1 >= _2", "_1 >= _2 / 2")
 

@@ -123,7 +123,7 @@ _OF_PLANS = (
     ),
     fault(
         "a spent budget stops nothing",
-        never("core.offers.spend:used_up", "_.usd >= _.budget_usd"),
+        never("core.offers.spend:used_up", "_ >= _.budget_usd"),
     ),
     fault(
         "a node keeps the price that it was launched at",

@@ -9,8 +9,15 @@ import boto3
 import pytest
 from botocore.stub import ANY, Stubber
 
-from tidegate.adapters.ec2 import TERMINATE_CHUNK, Ec2Compute, fleet_arguments
-from tidegate.core.model.ec2 import FleetRequest, Market, Offering, Override, RefusalKind
+from tidegate.adapters.ec2 import FILTER_CHUNK, TERMINATE_CHUNK, Ec2Compute, fleet_arguments
+from tidegate.core.model.ec2 import (
+    FleetRequest,
+    FleetResult,
+    Market,
+    Offering,
+    Override,
+    RefusalKind,
+)
 from tidegate.core.model.errors import NotAuthorized, RequestMismatch, Throttled
 from tidegate.sim.clock import START_S, SimClock
 
@@ -267,6 +274,36 @@ def test_trouble_with_the_call_itself_is_raised(
 
     with pytest.raises(expected):
         compute.create_fleet(request())
+
+
+def test_a_token_of_instances_that_have_ended_refuses_no_offering(
+    compute: Ec2Compute, stub: Stubber
+) -> None:
+    code = "IdempotentInstanceTerminated"
+    stub.add_client_error("create_fleet", code)
+    stub.add_response("create_fleet", {"Errors": [{"ErrorCode": code}]})
+
+    for _ in range(2):
+        assert compute.create_fleet(request()) == FleetResult((), ())
+
+
+def test_many_launches_are_looked_for_in_whatever_state_a_filter_full_at_a_time(
+    compute: Ec2Compute, stub: Stubber
+) -> None:
+    """Source of 200: "List and filter using the CLI and API", EC2 user guide."""
+    names = [f"l-{number:03}" for number in range(FILTER_CHUNK + 1)]
+    found = described("i-1") | {"State": {"Name": "terminated"}}
+    for chunk, shown in ((names[:-1], [found]), (names[-1:], [])):
+        filters = [
+            {"Name": "tag:tidegate:cluster", "Values": ["demo"]},
+            {"Name": "tag:tidegate:launch", "Values": chunk},
+        ]
+        asked = {"Filters": filters, "MaxResults": 1000}
+        stub.add_response("describe_instances", {"Reservations": [{"Instances": shown}]}, asked)
+
+    (ended,) = compute.launched_by(names)
+
+    assert (ended.instance_id, ended.launch_id, ended.is_alive) == ("i-1", "l-1", False)
 
 
 def test_every_page_of_instances_is_read(compute: Ec2Compute, stub: Stubber) -> None:

@@ -153,6 +153,17 @@ def test_what_was_bought_is_listed_with_its_launch_and_pool(ec2: Ec2) -> None:
     assert all(one.is_alive for one in listed)
 
 
+def test_what_a_launch_brought_is_found_when_it_has_ended_too(ec2: Ec2) -> None:
+    first, second = sorted(ids(ec2.compute.create_fleet(ec2.request(T4_B, count=2))))
+    ec2.compute.terminate([first])
+
+    found = {one.instance_id: one for one in ec2.compute.launched_by(["l-1", "l-none"])}
+
+    assert {name: one.is_alive for name, one in found.items()} == {first: False, second: True}
+    assert {(one.offering, one.pool) for one in found.values()} == {(T4_B, "t4")}
+    assert ec2.compute.launched_by(["l-none"]) == ec2.compute.launched_by([]) == ()
+
+
 def test_launch_times_of_result_and_list_agree(ec2: Ec2) -> None:
     (bought,) = ec2.compute.create_fleet(ec2.request(T4_A)).instances
 

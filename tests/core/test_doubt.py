@@ -29,10 +29,10 @@ from tidegate.core.planner import plan
 from tidegate.service.requests import fleet_request
 
 
-def test_a_launch_that_another_planner_is_about_to_finish_is_left_to_it_for_as_long() -> None:
+def test_a_launch_that_another_planner_has_taken_is_left_until_all_of_it_would_show() -> None:
     found = launches(plan(snapshot([job()])))[0]
     request = fleet_request(found, "test", placement(cluster()))
-    lease_s = Timings().apply_lease_s
+    lease_s = Timings().describe_lag_s
     taken = LaunchRecord(found, NOW_S - 600, request, taken_at_s=NOW_S - lease_s + 1)
     left = replace(taken, taken_at_s=NOW_S - lease_s)
 

@@ -270,3 +270,26 @@ def test_status_warns_from_four_fifths_on(usd: float, said: list[str]) -> None:
 
     assert list(found.needs_a_look) == said
     assert [(each.usd, each.budget_usd) for each in found.budgets] == [(usd, 10.0)]
+
+
+@pytest.mark.parametrize(("noted", "stops"), [(0, True), (1, False)])
+def test_a_launch_in_doubt_counts_in_budgets_as_if_all_of_it_had_come(
+    noted: int, stops: bool
+) -> None:
+    """Two nodes at 0.2 USD per hour cost 0.2 in half an hour; what the ledger has counts there."""
+    of = replace(cluster(), budgets={"user ada": Budget(usd_per_day=0.15)})
+    bought = launches(plan(snapshot([job(1), job(2)], of=of)))[0]
+    request = fleet_request(bought, "test", placement(of))
+    doubted = LaunchRecord(bought, NOW_S - HOUR_S / 2, request)
+    free = replace(record(), launch_id=bought.launch_id, usd_per_hour=0.0)
+    waiting = [job(3, gpus=4), job(4, gpus=4, user="bob")]
+
+    seen = snapshot(waiting, of=of, launches=[doubted], records=[free] * noted)
+    made = plan(seen)
+
+    assert bought.count == 2
+    assert {each.job_id for each in made.unmet} == ({"3"} if stops else set())
+    assert not stops or why(made, "3") == (
+        "the budget of user ada, 0.15 USD per day, would be spent by launches of which EC2 has not"
+        " said yet what they brought: nothing is launched for it before"
+    )

@@ -185,6 +185,9 @@ NO_DEFAULT_NETWORK = frozenset(
 IDEMPOTENCY_MISMATCH = frozenset(
     {"IdempotentParameterMismatch", "IdempotentParameterMismatchException"}
 )
+# A request repeated under its token, whose instances have ended meanwhile: it buys nothing more.
+# Source: RunInstances in boto/boto3#4406; what a fleet says then is not documented.
+TOKEN_OF_ENDED = "IdempotentInstanceTerminated"
 # What a fleet call that failed as a whole says of the offerings that it named.
 _ANSWERS = frozenset({RefusalKind.CAPACITY, RefusalKind.QUOTA, RefusalKind.SUBNET})
 
@@ -227,6 +230,11 @@ def refusal_kind(code: str, message: str = "") -> RefusalKind:
 def is_refusal(error: ClientError) -> bool:
     """Whether a failed CreateFleet call means "nothing to be had", which is an answer."""
     return refusal_kind(code_of(error)) in _ANSWERS
+
+
+def is_of_ended(code: str) -> bool:
+    """Whether EC2 was asked again for what has ended: that says nothing of what it sells."""
+    return code == TOKEN_OF_ENDED
 
 
 def is_offer_gone(error: ClientError) -> bool:

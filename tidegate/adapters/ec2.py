@@ -1,6 +1,6 @@
 """EC2: fleets of type `instant`, the cluster's instances, and their end."""
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import field
 from itertools import batched
@@ -13,6 +13,7 @@ from tidegate.adapters.aws_errors import (
     code_of,
     cure,
     is_instance_not_found,
+    is_of_ended,
     is_refusal,
     message_of,
     refusal_kind,
@@ -50,6 +51,9 @@ if TYPE_CHECKING:
 # EC2 takes up to 1,000 ids; smaller chunks keep one unknown id from delaying many.
 TERMINATE_CHUNK = 200
 
+# EC2 takes up to 200 values in a filter ("List and filter using the CLI and API", EC2 user guide).
+FILTER_CHUNK = 200
+
 # A reservation is a discount on demand; of the two prepaid markets EC2 has a word for one.
 _PAID_AS = {
     Market.SPOT: "spot",
@@ -58,7 +62,10 @@ _PAID_AS = {
     Market.CAPACITY_BLOCK: "capacity-block",
 }
 
-NOT_TERMINATED = [state.value for state in InstanceState if state is not InstanceState.TERMINATED]
+_ALIVE: "FilterTypeDef" = {
+    "Name": "instance-state-name",
+    "Values": [each.value for each in InstanceState if each is not InstanceState.TERMINATED],
+}
 
 
 @frozen
@@ -94,7 +101,12 @@ class Ec2Compute:
         """One alone. Errors: as `create_fleets` answers."""
         asked = fleet_arguments(request, self.cluster)
         with aws_call():
-            answer = tolerating(lambda: self.client.create_fleet(**asked), is_refusal)
+            answer = tolerating(
+                lambda: self.client.create_fleet(**asked),
+                lambda error: is_refusal(error) or is_of_ended(code_of(error)),
+            )
+        if isinstance(answer, ClientError) and is_of_ended(code_of(answer)):
+            return FleetResult((), ())
         if isinstance(answer, ClientError):
             return FleetResult((), refuse_all(request, answer))
         launched_at_s = answered_at_s(answer, self.clock)
@@ -117,19 +129,25 @@ class Ec2Compute:
         return None if refused and refused.is_of_shape else str(refused or "")
 
     def instances(self) -> tuple[Instance, ...]:
-        return self._listed()
+        return self._listed(_ALIVE)
 
     def launched_for(self, job_id: str) -> tuple[Instance, ...]:
         """Those that this job was the first to need. Errors: Throttled, NotAuthorized."""
-        return self._listed({"Name": f"tag:{JOB_TAG}", "Values": [job_id]})
+        return self._listed(_ALIVE, {"Name": f"tag:{JOB_TAG}", "Values": [job_id]})
+
+    def launched_by(self, launch_ids: Collection[str]) -> tuple[Instance, ...]:
+        """Source: EC2 user guide, "Terminate Amazon EC2 instances": an ended instance is shown for
+        a short while (about an hour, by the API reference), and its tags may go before it does.
+        """
+        return tuple(
+            one
+            for chunk in batched(sorted(launch_ids), FILTER_CHUNK, strict=False)
+            for one in self._listed({"Name": f"tag:{LAUNCH_TAG}", "Values": list(chunk)})
+        )
 
     def _listed(self, *more: "FilterTypeDef") -> tuple[Instance, ...]:
         pages = self.client.get_paginator("describe_instances").paginate(
-            Filters=[
-                {"Name": f"tag:{CLUSTER_TAG}", "Values": [self.cluster]},
-                {"Name": "instance-state-name", "Values": NOT_TERMINATED},
-                *more,
-            ],
+            Filters=[{"Name": f"tag:{CLUSTER_TAG}", "Values": [self.cluster]}, *more],
             PaginationConfig={"PageSize": 1000},
         )
         with aws_call():
@@ -284,6 +302,8 @@ def _refusals(entries: Sequence[Mapping[str, Any]], request: FleetRequest) -> tu
     refusals: dict[Offering, Refusal] = {}
     for entry in entries:
         code, message = entry.get("ErrorCode", ""), entry.get("ErrorMessage", "")
+        if is_of_ended(code):
+            continue
         for offering in _offerings(entry, request):
             before = refusals.get(offering)
             # A word about the offering says more than one about how we ask.

@@ -118,6 +118,14 @@ class Compute(Protocol):
         """
         ...
 
+    def launched_by(self, launch_ids: Collection[str]) -> tuple[Instance, ...]:
+        """What these launches have brought, also what has ended, for as long as EC2 shows it.
+
+        That is about an hour, and for less by the tag of the launch that it is found by.
+        Errors: Throttled, NotAuthorized.
+        """
+        ...
+
     def terminate(self, instance_ids: Sequence[str]) -> None:
         """End instances; ones already gone are no error. Errors: Throttled, NotAuthorized."""
         ...

@@ -7,7 +7,7 @@ planner meanwhile leaves what was not answered in doubt, and a later look finish
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import field, replace
 from itertools import batched
 
 from tidegate.core.buy.dealing import dealt, jobs_of
@@ -43,6 +43,7 @@ class Launching:
     snapshot: Snapshot
     until_s: float
     outcome: Outcome
+    _brought: dict[str, tuple[Instance, ...]] = field(default_factory=dict)
 
     def launch(self, records: Sequence[LaunchRecord], resumed: Sequence[Resume]) -> None:
         """Ask EC2 wave by wave; an offering refused in one is not tried again in the next.
@@ -50,17 +51,18 @@ class Launching:
         Errors: Throttled, NotAuthorized of the ledger; what was written until then stays.
         """
         known = {record.launch.launch_id: record for record in self.snapshot.launches}
-        in_doubt = [known[each.launch_id] for each in resumed]
+        in_doubt = self._with_brought([known[each.launch_id] for each in resumed])
         may_buy = {each.launch_id for each in resumed if each.may_buy}
-        shown = [each for each in in_doubt if self._is_whole(each, may_buy)]
+        shown = [each for each in in_doubt if self._is_told(each, may_buy)]
         if shown:
             self._finish((each, FleetResult(self._seen(each), ())) for each in shown)
         # Another planner may have closed it meanwhile, and nobody counts on it any more.
-        asking = [
+        taken = [
             each
             for each in in_doubt
             if each not in shown and self.ledger.take_launch(each.launch.launch_id)
         ]
+        asking = [each for each in taken if each.launch.launch_id in may_buy]
         failures: Counter[Offering] = Counter()
         for each in self.snapshot.resting:
             failures[each.offering] += each.failures
@@ -71,19 +73,42 @@ class Launching:
             else:
                 self._ask(self._hopeful(wave, asking))
 
-    def _is_whole(self, record: LaunchRecord, may_buy: set[str]) -> bool:
+    def _with_brought(self, in_doubt: Sequence[LaunchRecord]) -> Sequence[LaunchRecord]:
+        """Ask EC2 what launches in doubt have brought, also what has ended: a day's budget counts
+        it. Where EC2 does not say, they stay in doubt: none are returned.
+        """
+        if not in_doubt:
+            return ()
+        try:
+            found = self.compute.launched_by([each.launch.launch_id for each in in_doubt])
+        except TidegateError as trouble:
+            said = f"{len(in_doubt)} launches in doubt have to wait: {trouble}"
+            self.outcome.trouble.append(said)
+            return ()
+        for each in in_doubt:
+            launch_id = each.launch.launch_id
+            self._brought[launch_id] = tuple(one for one in found if one.launch_id == launch_id)
+        return in_doubt
+
+    def _is_told(self, record: LaunchRecord, may_buy: set[str]) -> bool:
         """The tag tells what the dead planner bought; unless all of it shows, ask again.
 
         The identical request under the same token buys nothing twice even when EC2 has the
-        instances and does not show them yet.
+        instances and does not show them yet. Where it may buy nothing, what shows is all, once
+        another planner has looked before: Describe leaves out what lives now and then.
         """
-        launch = record.launch
-        return len(self._seen(record)) >= launch.count or launch.launch_id not in may_buy
+        is_barred = record.launch.launch_id not in may_buy
+        return self._is_whole(record) or (is_barred and record.taken_at_s is not None)
+
+    def _is_whole(self, record: LaunchRecord) -> bool:
+        return len(self._seen(record)) >= record.launch.count
 
     def _seen(self, record: LaunchRecord) -> tuple[Instance, ...]:
         """What the launch is seen to have brought already."""
         launch_id = record.launch.launch_id
-        return tuple(one for one in self.snapshot.instances if one.launch_id == launch_id)
+        shown = (one for one in self.snapshot.instances if one.launch_id == launch_id)
+        every = (*shown, *self._brought.get(launch_id, ()))
+        return tuple({one.instance_id: one for one in every}.values())
 
     def _leave(self, records: Sequence[LaunchRecord]) -> None:
         """Nothing is asked of EC2: the next plan begins anew."""
@@ -147,11 +172,28 @@ class Launching:
                 Refusal(one, RefusalKind.OTHER, code, said, result.cure) for one in launch.offerings
             ]
             result = FleetResult((), tuple(refusals))
-        instances = {one.instance_id: one for one in (*self._seen(record), *result.instances)}
+        seen = {one.instance_id: one for one in self._seen(record)}
+        instances = seen | {
+            one.instance_id: replace(one, state=seen.get(one.instance_id, one).state)
+            for one in result.instances
+        }
+        is_silent = not result.instances and not result.refusals
+        if is_silent and self._may_show_more(record):
+            said = (
+                f"launch {launch.launch_id} is looked for again: EC2 does not say what it brought"
+            )
+            self.outcome.trouble.append(said)
+            self.outcome.lacking.update(filter(None, [launch.gated_for]))
+            return None
         if not instances and not result.refusals:
             said = f"launch {launch.launch_id}: EC2 gave nothing and said nothing"
             self.outcome.trouble.append(said)
         return FleetResult(tuple(instances.values()), result.refusals)
+
+    def _may_show_more(self, record: LaunchRecord) -> bool:
+        """A launch in doubt that no planner has looked for before: not all that lives may show."""
+        is_in_doubt = record.launch.launch_id in self._brought
+        return is_in_doubt and record.taken_at_s is None and not self._is_whole(record)
 
     def _finish(self, results: Iterable[tuple[LaunchRecord, FleetResult]]) -> None:
         """Write down what came of these launches, all of them in few calls."""
@@ -161,21 +203,23 @@ class Launching:
         launched: list[Instance] = []
         for record, result in results:
             gangs = dealt(record.launch, result.instances, self._known(record.launch))
-            nodes = [
+            came = [
                 _node_record(record.launch, number, one, gangs[one.instance_id], cluster)
                 for number, one in enumerate(result.instances)
             ]
-            status = LaunchStatus.DONE if nodes else LaunchStatus.FAILED
-            if len(nodes) < record.launch.min_count:
+            status = LaunchStatus.DONE if came else LaunchStatus.FAILED
+            if len(came) < record.launch.min_count:
                 self.outcome.lacking.update(filter(None, [record.launch.gated_for]))
-            finished.append(Finished(record.launch.launch_id, status, nodes))
+            finished.append(Finished(record.launch.launch_id, status, came))
             refused.extend(_blamed(each, record) for each in result.refusals)
             launched.extend(result.instances)
         if rests := tuple(self._rests(refused)):
             self.ledger.rest(*rests)
         if finished:
             self.ledger.finish_launches(*finished)
-        self._return([node for each in finished for node in each.nodes])
+        ended = {one.instance_id for one in launched if not one.is_alive}
+        nodes = [node for each in finished for node in each.nodes]
+        self._return([node for node in nodes if node.instance_id not in ended])
         self.outcome.launched.extend(launched)
         self.outcome.refused.extend(refused)
 
@@ -251,7 +295,8 @@ def _node_record(
     gang: str | None,
     cluster: Cluster,
 ) -> NodeRecord:
-    """`gang` None: it is let go of, nobody has asked for it."""
+    """`gang` None: it is let go of, nobody has asked for it; so is what has ended already."""
+    is_to_boot = gang is not None and instance.is_alive
     return NodeRecord(
         instance_id=instance.instance_id,
         launch_id=launch.launch_id,
@@ -259,7 +304,7 @@ def _node_record(
         offering=instance.offering,
         launched_at_s=instance.launched_at_s,
         usd_per_hour=cluster.prices.get(instance.offering, launch.usd_per_hour_each),
-        phase=Phase.LAUNCHED if gang is not None else Phase.RELEASED,
+        phase=Phase.LAUNCHED if is_to_boot else Phase.RELEASED,
         gated_for=gang or "",
         account=launch.account,
         user=cluster.counted(launch.user),

@@ -27,6 +27,7 @@ ONE_IN_STANDS_STILL = 0.4
 PAUSE_MAX_S = 30.0
 FLEET_S = 3.0  # CreateFleet, where it is slow
 SLOW_WORLDS = 0.3
+FORGETS_ANSWERS = 0.5  # worlds in which EC2 does not say again what a token brought
 AGENT_IS_HARDIER = 8.0  # a process on the head dies more seldom than a function
 
 
@@ -81,6 +82,8 @@ class Chaos:
             world.compute.ranked = self._ranked()
         if "spot" in faults:
             world.compute.on_launch.append(self._reclaims())
+        if faults and stream(self.options.seed, "repeats").random() < FORGETS_ANSWERS:
+            world.compute.repeats_answers = False
         world.boot_s = self._boots()
         if self.options.rates.bad_boot:
             world.booted = self._booted()

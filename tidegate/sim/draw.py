@@ -57,6 +57,9 @@ LONGER_S = (200.0, 400.0, 600.0, 1200.0)
 
 OFTEN = {"order": 0.6, "spot": 0.4, "clock": 0.4}  # EC2's habits rather than faults
 
+# In one of ten worlds calls fail so many times as often: looks die one after the other.
+OF_CALLS, BAD_HOUR = ("throttle", "lost", "kill"), 3.0
+
 # Faults that came later: drawn by themselves they leave the worlds of all seeds as they were.
 DRAWN_APART = {
     "strangers": 0.5,
@@ -306,6 +309,7 @@ def _with_faults(calm: WorldOptions, faults: frozenset[str]) -> WorldOptions:
 
 def _rates(seed: int, faults: frozenset[str]) -> Rates:
     drawn: dict[str, float] = {}
+    worse = BAD_HOUR if stream(seed, "bad hour").random() < 0.1 else 1.0
     for fault, name, most in (
         ("throttle", "throttle", 0.06),
         ("lost", "lost", 0.06),
@@ -322,6 +326,7 @@ def _rates(seed: int, faults: frozenset[str]) -> Rates:
     ):
         if fault in faults:
             chance = stream(seed, f"rate of {name}")
+            most *= worse if fault in OF_CALLS else 1.0
             drawn[name] = round(chance.uniform(most / 4, most), 4)
     return Rates(**drawn)
 

@@ -1,6 +1,6 @@
 """EC2 with a market that a test can script: shortages, quotas, full subnets, slow answers."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tidegate.core.model.cluster import Reservation
@@ -31,6 +31,8 @@ PLENTY = 1_000_000
 # dead does not reach it.
 ANSWERED, LOST = 0.4, 0.5
 
+ENDED_SHOWN_S = 3600.0  # how long EC2 shows what has ended to whoever asks for it
+
 QUOTA_CODES = {
     Market.ON_DEMAND: "VcpuLimitExceeded",
     Market.SPOT: "MaxSpotInstanceCountExceeded",
@@ -52,6 +54,8 @@ class SimCompute:
     `throttled`: what EC2 is too busy to judge. `missing`: templates that are gone, by name.
     `describe_lag_s`: how long a fresh instance is missing from `instances()`.
     `ending_s`: how long an ended one still shows there as shutting down.
+    `repeats_answers`: whether a request that is repeated under its token brings its first answer
+    again; else EC2 does nothing and says nothing, which its documents leave open for fleets.
     `ranked`: the order in which EC2 tries the overrides; on spot it weighs capacity above ours.
     `billed`: since when each instance is billed as what it is billed as now.
     `luck`: 0 to 1, for the order of what is asked side by side, 0: one after the other.
@@ -69,6 +73,7 @@ class SimCompute:
     prepaid: Prepaid = field(default_factory=Prepaid)
     describe_lag_s: float = 0.0
     ending_s: float = 0.0
+    repeats_answers: bool = True
     ranked: Callable[[FleetRequest], Sequence[Override]] = by_priority
     luck: Callable[[], float] = lambda: 0.0
     in_flight: Callable[[int], None] = lambda number: None
@@ -130,7 +135,9 @@ class SimCompute:
         answered = self._answers.get(request.client_token)
         if answered and answered[0] != request:
             raise RequestMismatch(f"token {request.client_token} came with another request")
-        result = answered[1] if answered else self._buy(request)
+        if answered:
+            return answered[1] if self.repeats_answers else FleetResult((), ())
+        result = self._buy(request)
         self._answers[request.client_token] = (request, result)
         return result
 
@@ -142,11 +149,25 @@ class SimCompute:
     def instances(self) -> tuple[Instance, ...]:
         with effect(self.faults, "instances"):
             now_s = self.clock.now_s()
-            ending = [i for i, at_s in self._ended_at_s.items() if now_s < at_s + self.ending_s]
-            shown = [*self.live(), *(self._ending(each) for each in ending)]
-            hidden = self._hidden_until_s
-            seen = tuple(one for one in shown if now_s >= hidden.get(one.instance_id, 0.0))
+            ended = self._ended_at_s.items() if self.ending_s else ()
+            ending = [i for i, at_s in ended if now_s < at_s + self.ending_s]
+            seen = self._seen((*self.live(), *(self._ending(each) for each in ending)))
         return seen
+
+    def launched_by(self, launch_ids: Collection[str]) -> tuple[Instance, ...]:
+        with effect(self.faults, "launched_by"):
+            since_s = self.clock.now_s() - ENDED_SHOWN_S
+            shown = (
+                one
+                for name, one in self.everything.items()
+                if one.launch_id in launch_ids and self._ended_at_s.get(name, since_s) >= since_s
+            )
+            seen = self._seen(shown)
+        return seen
+
+    def _seen(self, shown: Iterable[Instance]) -> tuple[Instance, ...]:
+        now_s, hidden = self.clock.now_s(), self._hidden_until_s
+        return tuple(one for one in shown if now_s >= hidden.get(one.instance_id, 0.0))
 
     def terminate(self, instance_ids: Sequence[str]) -> None:
         for tell in self.on_terminate:
@@ -185,8 +206,7 @@ class SimCompute:
         ended = replace(self.everything[instance_id], state=InstanceState.TERMINATED)
         self.put(ended)
         left = self.prepaid.held.pop(instance_id, None)
-        if self.ending_s:
-            self._ended_at_s[instance_id] = self.clock.now_s()
+        self._ended_at_s[instance_id] = self.clock.now_s()
         for tell in self.on_end:
             tell(ended)
         if left:

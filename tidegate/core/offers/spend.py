@@ -5,7 +5,7 @@ from its launch, or from when that price began; what nodes have cost that ended,
 that ended, stands in the ledger, what living ones cost is added here.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -37,7 +37,7 @@ class Period:
 @frozen
 class Spending:
     """What one scope has spent of one budget. `scope`: cluster, `pool NAME`, `account NAME`,
-    `user NAME`.
+    `user NAME`. `doubted_usd`: what launches in doubt have cost besides, at most.
     """
 
     scope: str
@@ -45,16 +45,29 @@ class Spending:
     usd: float
     budget_usd: float
     ends_at_s: float
+    doubted_usd: float = 0.0
 
     @property
     def share(self) -> float:
         return self.usd / self.budget_usd
 
     @property
+    def is_spent(self) -> bool:
+        return self.usd >= self.budget_usd
+
+    @property
     def stops(self) -> str:
         """What follows where all of it is spent."""
         until = datetime.fromtimestamp(self.ends_at_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
         return f"{self.of} is spent: nothing is launched for it until {until}"
+
+    @property
+    def may_stop(self) -> str:
+        """What follows where all of it is spent if launches in doubt have brought all their nodes
+        at once.
+        """
+        doubt = "would be spent by launches of which EC2 has not said yet what they brought"
+        return f"{self.of} {doubt}: nothing is launched for it before"
 
     @property
     def of(self) -> str:
@@ -203,20 +216,49 @@ def spending(snapshot: Snapshot) -> tuple[Spending, ...]:
     """Every budget of the cluster file and what is spent of it."""
     if not snapshot.cluster.budgets:
         return ()
-    known = spent(snapshot)
+    known, doubted = spent(snapshot), _doubted(snapshot)
     return tuple(
-        Spending(scope, per, known.get((period.name, scope), 0.0), usd, period.ends_at_s)
+        Spending(scope, per, known.get(key, 0.0), usd, period.ends_at_s, doubted.get(key, 0.0))
         for scope, budget in sorted(snapshot.cluster.budgets.items())
         for per, period, usd in _of(budget, snapshot.now_s)
+        for key in ((period.name, scope),)
     )
 
 
 def used_up(snapshot: Snapshot) -> dict[str, WhyNot]:
-    """Why nothing is launched for a scope: its budget is spent. The longest such reason counts."""
+    """Why nothing is launched for a scope: its budget is spent, or may be by what is in doubt. The
+    longest such reason counts.
+    """
     found: dict[str, WhyNot] = {}
-    for each in sorted(spending(snapshot), key=lambda each: each.ends_at_s):
-        if each.usd >= each.budget_usd:
-            found[each.scope] = WhyNot(Why.BUDGET, each.stops, until_s=each.ends_at_s)
+    for each in sorted(spending(snapshot), key=lambda each: (each.is_spent, each.ends_at_s)):
+        if each.usd + each.doubted_usd >= each.budget_usd:
+            until_s = each.ends_at_s if each.is_spent else None
+            said = each.stops if each.is_spent else each.may_stop
+            found[each.scope] = WhyNot(Why.BUDGET, said, until_s=until_s)
+    return found
+
+
+def _doubted(snapshot: Snapshot) -> dict[tuple[str, str], float]:
+    """(period, scope) -> USD that launches in doubt have cost at most, since they were recorded:
+    all their nodes but those that the ledger has, at the price of the dearest offering.
+    """
+    noted = Counter(each.launch_id for each in snapshot.nodes)
+    found: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for record in snapshot.in_doubt:
+        launch = record.launch
+        count = max(launch.count - noted[launch.launch_id], 0)
+        all_of_it = NodeRecord(
+            instance_id=launch.launch_id,
+            launch_id=launch.launch_id,
+            pool=launch.pool,
+            offering=launch.offerings[0],
+            launched_at_s=record.created_at_s,
+            usd_per_hour=count * launch.usd_per_hour_each,
+            account=launch.account,
+            user=snapshot.cluster.counted(launch.user),
+        )
+        for each in charges(all_of_it, snapshot.now_s):
+            found[each.period, each.scope] += each.usd
     return found
 
 

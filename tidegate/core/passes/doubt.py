@@ -40,7 +40,8 @@ def finish_launches(snapshot: Snapshot, purchase: Purchase) -> Iterator[Action]:
         is_over = purchase.usage.is_exceeded(launch.pool) or purchase.barred(payers) is not None
         may_buy = wanted.is_up and not is_blind and not is_over and _is_held(purchase, launch)
         lease_s = timings.apply_lease_s
-        if not may_buy:  # nothing is asked of EC2 again, so all of it must show by then
+        # Nothing is asked of EC2 again, or who took it may have bought it: all must show by then.
+        if not may_buy or record.taken_at_s is not None:
             lease_s = max(lease_s, timings.describe_lag_s)
         age_s = snapshot.now_s - record.created_at_s
         # Another planner that is about to ask EC2 has its time as the first one had.
