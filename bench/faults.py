@@ -205,6 +205,10 @@ _OF_PLANS = (
         always("core.fleet.judge:_sure_end", "_.instance is not None"),
     ),
     fault(
+        "what EC2 has stopped stays",
+        always("core.fleet.orphans:end_retired", "_ < _"),
+    ),
+    fault(
         "a launch in doubt is never finished",
         never("core.passes.doubt:finish_launches", "_ - (_.taken_at_s or _.created_at_s) >= _"),
     ),

@@ -22,8 +22,8 @@ from tidegate.core.explain.lost import (
 from tidegate.core.explain.overview import overview
 from tidegate.core.fleet.members import members
 from tidegate.core.model.ec2 import InstanceState
-from tidegate.core.model.ledger import Phase
-from tidegate.core.model.plan import Plan, Send, Terminate
+from tidegate.core.model.ledger import Cordon, Phase
+from tidegate.core.model.plan import Mark, Plan, Send, Terminate
 from tidegate.core.model.slurm import SetBy
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
@@ -108,6 +108,26 @@ def test_every_cell_is_acted_on_waited_for_or_an_alarm(cell: Cell) -> None:
         case Duty.NONE:
             assert not acts(made)
     assert bool(told) == cell.is_lost
+
+
+@pytest.mark.parametrize(("since_s", "ends"), [(1.0, True), (-1.0, False), (None, False)])
+@pytest.mark.parametrize("state", [InstanceState.STOPPING, InstanceState.STOPPED])
+def test_what_ec2_stops_as_it_announced_is_ended_and_a_person_is_told_of_what_somebody_stopped(
+    state: InstanceState, since_s: float | None, ends: bool
+) -> None:
+    """Its disk costs: a retired host's instances are stopped, not ended."""
+    ends_at_s = None if since_s is None else NOW_S - since_s
+    cordon = Cordon("AWS Health: AWS_EC2_RETIREMENT", NOW_S - 3600, ends_at_s)
+    of = replace(record(NAME, phase=Phase.INTERRUPTED), cordon=cordon)
+    given = snapshot(instances=[instance(NAME, state=state)], records=[of])
+
+    made = plan(given)
+
+    ended = [each.instance_ids for each in made.actions if isinstance(each, Terminate)]
+    assert ended == ([(NAME,)] if ends else [])
+    assert [each.phase for each in made.actions if isinstance(each, Mark)] == [Phase.TERMINATED]
+    told = [each for each in overview(given, None).needs_a_look if "stopped by somebody" in each]
+    assert ends or told
 
 
 def test_there_are_280_cells_and_a_node_is_in_its_own() -> None:

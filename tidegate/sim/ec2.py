@@ -58,6 +58,7 @@ class SimCompute:
     again; else EC2 does nothing and says nothing, which its documents leave open for fleets.
     `ranked`: the order in which EC2 tries the overrides; on spot it weighs capacity above ours.
     `billed`: since when each instance is billed as what it is billed as now.
+    `stopped`: since when, of what EC2 has stopped and nobody has ended.
     `luck`: 0 to 1, for the order of what is asked side by side, 0: one after the other.
     `in_flight` hears how many requests are on their way, before EC2 has any.
     `on_request`, `on_terminate`: called before EC2 acts; `on_launch`, `on_end`: with each
@@ -87,6 +88,7 @@ class SimCompute:
     terminated: list[tuple[str, ...]] = field(default_factory=list)
     everything: dict[str, Instance] = field(default_factory=dict)
     billed: dict[str, float] = field(default_factory=dict)
+    stopped: dict[str, float] = field(default_factory=dict)
     _living: dict[str, Instance] = field(default_factory=dict)
     _hidden_until_s: dict[str, float] = field(default_factory=dict)
     _ended_at_s: dict[str, float] = field(default_factory=dict)
@@ -151,7 +153,8 @@ class SimCompute:
             now_s = self.clock.now_s()
             ended = self._ended_at_s.items() if self.ending_s else ()
             ending = [i for i, at_s in ended if now_s < at_s + self.ending_s]
-            seen = self._seen((*self.live(), *(self._ending(each) for each in ending)))
+            stopped = (self.everything[each] for each in self.stopped)
+            seen = self._seen((*self.live(), *(self._ending(each) for each in ending), *stopped))
         return seen
 
     def launched_by(self, launch_ids: Collection[str]) -> tuple[Instance, ...]:
@@ -176,6 +179,9 @@ class SimCompute:
             self.terminated.append(tuple(instance_ids))
             for instance_id in instance_ids:
                 self.end(instance_id)
+                if instance_id in self.stopped:
+                    del self.stopped[instance_id]
+                    self.put(replace(self.everything[instance_id], state=InstanceState.TERMINATED))
 
     def live(self) -> tuple[Instance, ...]:
         """What really exists, whatever `instances()` shows yet."""
@@ -211,6 +217,19 @@ class SimCompute:
             tell(ended)
         if left:
             self.fill_reservation(left)
+
+    def retire(self, instance_id: str) -> None:
+        """The host fails as announced: spot is ended. Others EC2 stops: their root is on EBS, and
+        they are there, and no more than that, until somebody ends them.
+        """
+        if not self.is_live(instance_id):
+            return
+        self.end(instance_id)
+        one = self.everything[instance_id]
+        if one.offering.market is not Market.SPOT:
+            self.everything[instance_id] = replace(one, state=InstanceState.STOPPED)
+            self.stopped[instance_id] = self.clock.now_s()
+            del self._ended_at_s[instance_id]
 
     def fill_reservation(self, reservation: Reservation) -> None:
         """EC2 takes what runs on demand and fits into an open reservation that has room."""

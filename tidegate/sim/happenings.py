@@ -314,7 +314,7 @@ class Happenings:
             chaos.announced.setdefault(name, ends_at_s)
 
         world.at(max(now_s, says_s - NEAR_S), comes_near)
-        world.at(ends_at_s, lambda: world.compute.end(name))
+        world.at(ends_at_s, lambda: world.compute.retire(name))
 
     def _recommend(self, one: Instance) -> None:
         """EC2 recommends to leave a spot instance; what that means its pool says."""

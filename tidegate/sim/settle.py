@@ -40,6 +40,9 @@ def waiting_for(world: SimWorld, last: Looked | None) -> str | None:
     for one in world.compute.live():
         if one.instance_id not in kept:
             return f"{one.instance_id} still runs"
+    for name, node in world.ledger.all_nodes.items():
+        if name in world.compute.stopped and node.cordon:
+            return f"{name} is stopped and its disk costs"
     for name in world.slurm.nodes:
         if name not in kept:
             return f"{name} is still a node of Slurm"

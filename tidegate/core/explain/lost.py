@@ -37,7 +37,7 @@ class SlurmSays(Enum):
 class Ec2Says(Enum):
     ALIVE = auto()
     ENDING = auto()
-    STOPPED = auto()  # by somebody: we never stop nodes
+    STOPPED = auto()  # by somebody, or at the end that AWS Health has announced
     ABSENT = auto()
 
 

@@ -7,7 +7,7 @@ from tidegate.core.fleet.drains import Hand, hand, told_by
 from tidegate.core.fleet.findings import doubt, stopped_by
 from tidegate.core.fleet.holds import held_by, is_held
 from tidegate.core.fleet.members import Member
-from tidegate.core.fleet.orphans import ended_mark
+from tidegate.core.fleet.orphans import end_retired, ended_mark
 from tidegate.core.fleet.resume import is_kept
 from tidegate.core.interruption.save import is_announced, reclaim_at_s
 from tidegate.core.model.budgets import DisruptionReason
@@ -184,7 +184,7 @@ def _judge_gone(member: Member, snapshot: Snapshot) -> Judged:
     if member.node is None:
         mark = ended_mark(member)
         rest = _ended_while_booting(member, snapshot)
-        return Judged(member, Use.NONE, (*_sure_end(member), *rest, mark))
+        return Judged(member, Use.NONE, (*_sure_end(member, snapshot.now_s), *rest, mark))
     is_announced = _is_announced(member, snapshot)
     looks_alive = member.is_busy and not member.node.state.is_down
     if member.instance is None and looks_alive and not is_announced:
@@ -234,10 +234,10 @@ def _is_a_persons(node: Node, snapshot: Snapshot) -> bool:
     return node.state.is_drain and not is_lost and is_theirs
 
 
-def _sure_end(member: Member) -> tuple[Action, ...]:
+def _sure_end(member: Member, now_s: float) -> tuple[Action, ...]:
     """Describe may leave out an instance that lives; once forgotten it would run for ever."""
     if member.instance is not None:
-        return ()
+        return end_retired(member, now_s)
     return (Terminate((member.instance_id,), "EC2 does not show it any more"),)
 
 

@@ -1,8 +1,13 @@
-"""Nodes that ended themselves since their head was silent: nobody took them back."""
+"""Nodes that end in their own ways: by themselves since their head was silent, and nobody took them
+back, or stopped by EC2 and not ended.
+"""
 
 from tidegate.core.fleet.members import Member
+from tidegate.core.model.ec2 import InstanceState
 from tidegate.core.model.ledger import Phase
-from tidegate.core.model.plan import NOTE, ORPHANED, Mark
+from tidegate.core.model.plan import NOTE, ORPHANED, Mark, Terminate
+
+STOPPED = (InstanceState.STOPPING, InstanceState.STOPPED)
 
 
 def ended_mark(member: Member) -> Mark:
@@ -16,3 +21,17 @@ def ended_mark(member: Member) -> Mark:
 def orphaned(silent_s: float) -> str:
     """What became of a node that heard nothing of its head for so long."""
     return f"it ended itself: it had heard nothing of its head for {silent_s / 60:.0f} min"
+
+
+def end_retired(member: Member, now_s: float) -> tuple[Terminate, ...]:
+    """End what EC2 has stopped at the time that AWS Health named: nobody starts it, and its disk
+    costs. What stops without such a word somebody has stopped, and a person is told.
+
+    Source: EC2 user guide, "Instance retirement": with a root volume on EBS it is stopped.
+    """
+    cordon = member.record.cordon if member.record else None
+    ends_at_s = cordon.ends_at_s if cordon else None
+    is_stopped = member.instance is not None and member.instance.state in STOPPED
+    if not is_stopped or ends_at_s is None or now_s < ends_at_s:
+        return ()
+    return (Terminate((member.instance_id,), "EC2 has stopped it, as AWS Health announced"),)

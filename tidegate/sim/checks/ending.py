@@ -23,7 +23,9 @@ UNREACHABLE = ("clock", "head", "slurm", "orders", "kill", "throttle", "lost", "
 
 
 class NoStrayInstances(Check):
-    """No instance runs for longer than its boot bound and one reconcile without being a node."""
+    """No instance runs for longer than its boot bound and one reconcile without being a node, nor
+    is one left that EC2 has stopped as it announced.
+    """
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
@@ -42,6 +44,10 @@ class NoStrayInstances(Check):
             self.stray_s[name] = self.stray_s.get(name, 0.0) + seconds
             if self.stray_s[name] > self.bound_s:
                 raise self.broken(f"{name} has run for {self.stray_s[name]:.0f} s without a node")
+        for name, at_s in self.world.compute.stopped.items():
+            stopped_s = self.witness.now_s - at_s
+            if stopped_s > self.bound_s and name in self.witness.hinted:
+                raise self.broken(f"{name} was stopped {stopped_s:.0f} s ago and its disk costs")
 
     def ended(self, instance: Instance) -> None:
         self.stray_s.pop(instance.instance_id, None)
