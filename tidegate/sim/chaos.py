@@ -27,6 +27,8 @@ ONE_IN_STANDS_STILL = 0.4
 PAUSE_MAX_S = 30.0
 FLEET_S = 3.0  # CreateFleet, where it is slow
 SLOW_WORLDS = 0.3
+# Worlds in which what is opened takes no job for a moment; it did so for 2 to 4 s (22.05, 24.11).
+ASKING_WORLDS, PING_S = 0.5, 3.0
 FORGETS_ANSWERS = 0.5  # worlds in which EC2 does not say again what a token brought
 AGENT_IS_HARDIER = 8.0  # a process on the head dies more seldom than a function
 
@@ -84,6 +86,8 @@ class Chaos:
             world.compute.on_launch.append(self._reclaims())
         if faults and stream(self.options.seed, "repeats").random() < FORGETS_ANSWERS:
             world.compute.repeats_answers = False
+        if stream(self.options.seed, "ping").random() < ASKING_WORLDS:
+            world.slurm.table.ping_s = PING_S
         world.boot_s = self._boots()
         if self.options.rates.bad_boot:
             world.booted = self._booted()

@@ -114,6 +114,7 @@ class People:
             self.chaos.held[name] = float(int(now_s))
             if how == "resume":
                 node.is_drain, node.reason = False, OPEN
+                world.slurm.table.ask(node)
                 world.slurm.table.changed()
             else:
                 world.slurm.is_drained_by(SetBy.ROOT, name, str(hold_reason(HOLDS, now_s)))

@@ -15,8 +15,7 @@ from tidegate.core.offers.loss import Losses
 from tidegate.service.control import Looked
 from tidegate.sim.due import due_by_s
 from tidegate.sim.kept import most_kept
-from tidegate.sim.slurm_parts import SimJob, Submit
-from tidegate.sim.slurm_table import caps_over
+from tidegate.sim.slurm_parts import SimJob, Submit, caps_over
 from tidegate.sim.world import SimWorld
 
 type Spared = frozenset[tuple[str, Offering]]

@@ -238,6 +238,7 @@ class SimSlurm:
             for node in self._known(names):
                 # As 24.11, which keeps the reason that comes with an undrain.
                 node.is_drain, node.reason, node.set_by = False, OPEN, SetBy.SLURM
+                self.table.ask(node)
             self.table.changed()
             self.table.main_pass()
 

@@ -1,10 +1,11 @@
 """What the simulated slurmctld keeps: what users asked, jobs and nodes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.slurm import Job, Node, SetBy, Shape
+from tidegate.core.model.slurm import Association, Job, Node, SetBy, Shape
 
 
 class SubmitRefused(Exception):
@@ -91,9 +92,10 @@ class SimNode:
     that with which it joined.
 
     `died_at_s`: its slurmd is gone, slurmctld does not know yet. `is_silent`: it has asked the
-    node and got no answer. `is_planned`: backfill means
-    it for a job that still waits for others. `reserved`: the words of its reservation. `jobs`:
-    those that hold it. `row`: what sinfo showed of it, and of which state that was.
+    node and got no answer; for a moment, until `answers_at_s`, where it was just opened.
+    `is_planned`: backfill means it for a job that still waits for others. `reserved`: the words
+    of its reservation. `jobs`: those that hold it. `row`: what sinfo showed of it, and of which
+    state that was.
     """
 
     name: str
@@ -110,6 +112,7 @@ class SimNode:
     last_busy_at_s: float = 0.0
     died_at_s: float | None = None
     is_silent: bool = False
+    answers_at_s: float = 0.0
     is_planned: bool = False
     reserved: frozenset[str] = frozenset()
     jobs: dict[str, SimJob] = field(default_factory=dict)
@@ -136,6 +139,10 @@ class SimNode:
             memory_mib += shape.memory_mib
             gpus += shape.gpus
         return cpus, memory_mib, gpus
+
+    def emptied(self) -> "SimNode":
+        of = self.gpus, self.gpu_type, self.features
+        return SimNode(self.name, self.cpus, self.memory_mib, *of)
 
     def has_room(self, asked: Submit) -> bool:
         """Whether one node's share of the job fits beside what runs here."""
@@ -166,3 +173,21 @@ def node_of(
         weight=1 + shape.gpus,
         is_drain=is_gated,
     )
+
+
+def caps_over(caps: Sequence[Association], asked: Submit) -> list[Association]:
+    """What accounting holds against a job: GrpTRES of its QOS stands in for its account's."""
+    counting = [cap for cap in caps if counts(cap, asked)]
+    of_qos = {cap.tres for cap in counting if cap.qos and cap.in_all is not None}
+    return [cap for cap in counting if cap.qos or cap.in_all is None or cap.tres not in of_qos]
+
+
+def counts(cap: Association, asked: Submit) -> bool:
+    """Slurm's own rule, written down once more: the planner's reading of it may be wrong."""
+    in_account = not cap.account or asked.account in (cap.account, *cap.accounts_below)
+    is_kind = cap.tres in ("gres/gpu", f"gres/gpu:{asked.shape.gpu_type}")
+    return in_account and is_kind and cap.user in ("", asked.user) and cap.qos in ("", asked.qos)
+
+
+def gpus_of(submits: Sequence[Submit]) -> int:
+    return sum(each.nodes * each.shape.gpus for each in submits)
