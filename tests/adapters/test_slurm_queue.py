@@ -18,7 +18,7 @@ VERSIONS = ("22.05", "24.11")
 # with FIELDS but NOT_SAMPLED, that of 24.11 with JOB_ARRAY_ID before them and without these.
 SEPARATOR = "~tg7f3a~"
 NOT_IN_24_11 = ("Licenses", "MinTime", "StartTime", "EligibleTime", "Deadline", "HetJobID")
-NOT_SAMPLED = ("RestartCnt", "BatchFlag")
+NOT_SAMPLED = ("RestartCnt", "BatchFlag", "Dependency")
 # What each version had as first job id of the samples' second list of submissions.
 PLAIN = {
     "JobID": "7",
@@ -43,6 +43,7 @@ PLAIN = {
     "tres-alloc": "cpu=1,mem=2000M,node=1,billing=1",
     "OverSubscribe": "OK",
     "Reason": "Priority",
+    "Dependency": "(null)",
     "PriorityLong": "1",
     "TimeLimit": "UNLIMITED",
     "UserName": "alice",
@@ -330,6 +331,25 @@ def test_the_guess_of_the_backfill_scheduler_is_no_begin_time():
     job = one(EligibleTime="2026-11-21T10:00:00", StartTime="2027-11-21T10:00:00")
 
     assert (job.begins_at_s, job.started_at_s) == (1_795_255_200, None)
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("None", "Dependency"),
+        ("Priority", "Dependency"),
+        ("ReqNodeNotAvail, May be reserved for other job", "Dependency"),
+        ("InvalidAccount", "Dependency"),
+        ("DependencyNeverSatisfied", "DependencyNeverSatisfied"),
+        ("JobHeldUser", "JobHeldUser"),
+    ],
+)
+@pytest.mark.parametrize("on", ["afterok:1(unfulfilled)", "singleton(unfulfilled)"])
+def test_a_job_that_depends_on_another_says_so_before_slurm_has_looked_at_it(
+    reason: str, expected: str, on: str
+) -> None:
+    assert one(Reason=reason, Dependency=on).reason == expected
+    assert one(Reason=reason, Dependency="(null)").reason == ("" if reason == "None" else reason)
 
 
 def test_a_job_in_a_reservation_says_so():

@@ -63,6 +63,8 @@ class SimBench:
             ends_in_s=0.1,
             excluded=tuple(asked.x.split(",")) if asked.x else (),
             reservation=asked.reservation,
+            begin_after_s=float(asked.begin.removeprefix("now+") or 0),
+            after=asked.dependency.removeprefix("afterany:"),
         )
 
     def pause(self, seconds: float) -> None:
@@ -107,7 +109,18 @@ class SimBench:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser()
-    for option in ("-w", "--gres", "--mem", "-C", "--array", "--comment", "-x", "--reservation"):
+    for option in (
+        "-w",
+        "--gres",
+        "--mem",
+        "-C",
+        "--array",
+        "--comment",
+        "-x",
+        "--reservation",
+        "--begin",
+        "--dependency",
+    ):
         parser.add_argument(option, default="")
     for option, default in (("-N", 1), ("-c", 1), ("-t", 0)):
         parser.add_argument(option, type=int, default=default)

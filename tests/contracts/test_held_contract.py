@@ -22,6 +22,7 @@ from tests.contracts.test_slurm_contract import (
 )
 from tidegate.agent.delete import delete
 from tidegate.agent.release import Pace, release
+from tidegate.core.demand.held import holds
 from tidegate.core.model.errors import SlurmUnavailable
 from tidegate.core.model.orders import Order, OrderKind, OrderOutcome
 
@@ -33,6 +34,32 @@ def suspended_job(bench: Bench, name: str, *options: str) -> str:
     bench.suspend(job_id)
     eventually("it is suspended", lambda: state(bench, job_id) == "SUSPENDED")
     return job_id
+
+
+def test_a_job_that_may_begin_only_later_is_held_from_its_first_moment_and_when_it_is_changed(
+    bench,
+):
+    """Slurm itself says so only once a pass has looked at it: until then it waits for nodes."""
+    first = bench.submit("--gres=gpu:t4:1")
+    after = bench.submit("--gres=gpu:t4:1", f"--dependency=afterany:{first}")
+    later = bench.submit("--gres=gpu:t4:1", "--begin=now+3600")
+    kept = [after, later]
+
+    def held() -> list[str]:
+        now_s = bench.clock.now_s() if isinstance(bench, SimBench) else time.time()
+        return [holds(job(bench, each), 300.0, now_s).partition(":")[0] for each in kept]
+
+    said = ["it waits for another job", "its begin time has not come"]
+    assert held() == said
+    if isinstance(bench, RealSlurm):
+        for each in kept:
+            bench.run("scontrol", "update", f"jobid={each}", "comment=changed")
+    assert held() == said
+    if isinstance(bench, SimBench):  # the real one takes until its next pass to see it
+        bench.pause(35.0)
+        assert held() == said
+        bench.cancel(first)
+        assert held() == ["", said[1]]
 
 
 def release_of(name: str) -> Order:

@@ -95,12 +95,19 @@ def test_a_job_in_a_slurm_reservation_is_never_served_by_new_nodes() -> None:
 
 
 @pytest.mark.parametrize(("ahead_s", "is_need"), [(7200, False), (301, False), (300, True)])
-def test_a_begin_time_within_the_boot_time_needs_its_node_now(
-    ahead_s: float, is_need: bool
+@pytest.mark.parametrize("reason", ["BeginTime", *NEEDS])
+def test_a_begin_time_within_the_boot_time_needs_its_node_now_whatever_slurm_says_yet(
+    reason: str, ahead_s: float, is_need: bool
 ) -> None:
-    waiting = job(1, reason="BeginTime", begins_at_s=NOW_S + ahead_s)
+    waiting = job(1, reason=reason, begins_at_s=NOW_S + ahead_s)
 
     assert bool(needs(waiting, head_now_s=NOW_S)) == is_need
+
+
+def test_what_holds_a_job_otherwise_goes_before_its_begin_time() -> None:
+    waiting = job(1, reason="Dependency", begins_at_s=NOW_S + 1)
+
+    assert not needs(waiting, head_now_s=NOW_S)
 
 
 def test_a_begin_time_is_told_with_what_is_left_of_it() -> None:

@@ -19,6 +19,7 @@ from tidegate.adapters.slurm_text import (
     value,
     words,
 )
+from tidegate.core.demand.pending_reasons import held_because
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.slurm import WAITING_STATES, Job, Shape
 
@@ -46,6 +47,7 @@ FIELDS = (
     "tres-alloc",
     "OverSubscribe",
     "Reason",
+    "Dependency",
     "PriorityLong",
     "TimeLimit",
     "UserName",
@@ -175,7 +177,7 @@ def _job(
         count=1 if count is None else count,
         array_job_id=row["ArrayJobID"] if value(row["ArrayTaskID"]) else "",
         raw_id=row["JobID"] if _ID.fullmatch(row["ArrayTaskID"]) else "",
-        reason=value(row["Reason"]),
+        reason=_reason(row),
         priority=_or(row["PriorityLong"], 0),
         constraint=value(row["Feature"]),
         account=value(row["Account"]),
@@ -199,6 +201,19 @@ def _job(
         begins_at_s=_instant(row["EligibleTime"]) if row["State"] in WAITING_STATES else None,
         started_at_s=None if row["State"] in WAITING_STATES else _instant(row["StartTime"]),
     )
+
+
+def _reason(row: Row) -> str:
+    """Slurm says Dependency only once a pass has looked at the job: from its submission until then,
+    and after each change of it, it says what it says of jobs that wait for nodes; 23.11.4 says
+    InvalidAccount of any job where there are no accounts.
+
+    Source: docs/real-slurm.md, "A job that was just submitted or changed".
+    """
+    said = value(row["Reason"])
+    depends = row["State"] in WAITING_STATES and value(row["Dependency"])
+    is_open = said == "InvalidAccount" or not held_because(said)
+    return "Dependency" if depends and is_open else said
 
 
 def _job_id(row: Row) -> str:

@@ -19,6 +19,7 @@ from tidegate.sim.draw_jobs import (
     with_begin,
     with_components,
     with_deadlines,
+    with_dependents,
     with_ends,
     with_equal_gangs,
 )
@@ -216,7 +217,7 @@ def _arrivals(
     begins = with_begin(stream(seed, "begin"), plain)
     components = with_components(stream(seed, "het"), begins, cluster)
     gangs = with_equal_gangs(stream(seed, "equal gangs"), components, cluster)
-    return with_ends(stream(seed, "ends"), gangs)
+    return with_dependents(stream(seed, "after"), with_ends(stream(seed, "ends"), gangs))
 
 
 def _hours(

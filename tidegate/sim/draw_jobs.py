@@ -9,7 +9,7 @@ from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.slurm import Shape
 from tidegate.sim.clock import START_S
 from tidegate.sim.options import Arrival
-from tidegate.sim.slurm_parts import Submit
+from tidegate.sim.slurm_parts import LAST, Submit
 
 USERS = ("ada", "bob", "eve")
 ACCOUNTS = ("physics", "biology")
@@ -53,6 +53,16 @@ def with_begin(chance: Random, arrivals: Sequence[Arrival]) -> tuple[Arrival, ..
         else:
             found.append(each)
     return tuple(found)
+
+
+def with_dependents(chance: Random, arrivals: Sequence[Arrival]) -> tuple[Arrival, ...]:
+    """A few may start only when the job before them has ended."""
+    return tuple(
+        replace(each, submit=replace(each.submit, after=LAST))
+        if number and not each.submit.beside and chance.random() < 0.06
+        else each
+        for number, each in enumerate(arrivals)
+    )
 
 
 def with_ends(chance: Random, arrivals: Sequence[Arrival]) -> tuple[Arrival, ...]:

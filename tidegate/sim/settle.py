@@ -31,7 +31,8 @@ def waiting_for(world: SimWorld, last: Looked | None) -> str | None:
     for job in active.values():
         if job.state != "PENDING":
             return f"job {job.job_id} is {job.state}"
-        if not (_waits_for_good(job, world, last) or _is_behind(job, world, last)):
+        is_behind = _is_behind(job, world, last) or _depends(job, world, last)
+        if not (_waits_for_good(job, world, last) or is_behind):
             return f"job {job.job_id} waits: {_verdict(job, last)}"
         if not _is_unmet(job, last):
             return f"job {job.job_id} can never run, and no plan says why: {_verdict(job, last)}"
@@ -76,6 +77,12 @@ def _is_behind(job: SimJob, world: SimWorld, last: Looked | None) -> bool:
         and _waits_for_good(each, world, last)
         for each in tasks
     )
+
+
+def _depends(job: SimJob, world: SimWorld, last: Looked | None) -> bool:
+    """On a job that waits for good, or on one that depends on such a job."""
+    before = [j for j in world.slurm.table.active.values() if job.comes_after((j,))]
+    return any(_waits_for_good(j, world, last) or _depends(j, world, last) for j in before)
 
 
 def _kept(world: SimWorld) -> dict[str, str]:

@@ -12,7 +12,7 @@ from tidegate.core.model.slurm import Association, NodeReservation, Reading, Set
 from tidegate.ports import Clock
 from tidegate.sim.faults import Faults, effect, no_faults
 from tidegate.sim.slurm_checks import SimChecks, submit_of
-from tidegate.sim.slurm_parts import SimJob, SimNode, Submit, SubmitRefused
+from tidegate.sim.slurm_parts import LAST, SimJob, SimNode, Submit, SubmitRefused
 from tidegate.sim.slurm_rows import is_satisfiable, reading
 from tidegate.sim.slurm_table import NEVER_S, Table
 
@@ -73,13 +73,13 @@ class SimSlurm:
             raise SubmitRefused("Requested node configuration is not available")
         if asked.beside:
             return self._submit_het((asked, *asked.beside))
+        asked = replace(asked, after=str(self._number)) if asked.after == LAST else asked
         self._number += 1
         job_id = str(self._number)
         for task in range(max(asked.array, 1)):
             task_id = f"{job_id}_{task}" if asked.array else job_id
             job = SimJob(asked, task_id, job_id if asked.array else "")
             job.eligible_at_s = self.clock.now_s() + asked.begin_after_s
-            job.reason = "BeginTime" if asked.begin_after_s else "None"
             self.jobs[task_id] = self.table.active[task_id] = job
         self.table.changed()
         self.table.main_pass()
@@ -112,7 +112,7 @@ class SimSlurm:
         for job in self.table.active.values():
             if job_id in (job.job_id, job.array_job_id):
                 job.submit = replace(job.submit, is_held=False)
-                job.reason = "BeginTime" if job.eligible_at_s > self.clock.now_s() else "None"
+                job.reason = "None"
         self.table.changed()
         self.table.main_pass()
 

@@ -1,11 +1,13 @@
 """What the simulated slurmctld keeps: what users asked, jobs and nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.slurm import Association, Job, Node, SetBy, Shape
+
+LAST = "last"
 
 
 class SubmitRefused(Exception):
@@ -21,7 +23,8 @@ class Submit:
     `signal`: its script's `--signal`; `begin_after_s`: --begin=now+SECONDS; `beside`: the other
     components of a heterogeneous job (`:`). `ends_in_s`: how long a run that is requeued takes to
     end: TERM, KillWait and the epilog. `excluded`: -x; `reservation`: --reservation; `name`: -J.
-    `deadline_in_s`: it has to begin by then, else it goes.
+    `deadline_in_s`: it has to begin by then, else it goes. `after`: the job that has to have ended
+    before (--dependency=afterany), `LAST`: the one that was submitted before it.
     """
 
     user: str
@@ -49,6 +52,7 @@ class Submit:
     reservation: str = ""
     name: str = ""
     deadline_in_s: float = float("inf")
+    after: str = ""
 
 
 @dataclass(slots=True)
@@ -76,6 +80,11 @@ class SimJob:
     het_job_id: str = ""
     row: tuple[object, Job] | None = None
     suspended_at_s: float = 0.0
+
+    def comes_after(self, others: Iterable["SimJob"]) -> bool:
+        """Whether the job that it may start after is among them."""
+        after = self.submit.after
+        return bool(after) and any(after in (j.job_id, j.array_job_id) for j in others)
 
     @property
     def is_running(self) -> bool:

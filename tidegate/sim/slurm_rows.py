@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 from tidegate.core.demand.fit import lacks, satisfies
+from tidegate.core.demand.pending_reasons import held_because
 from tidegate.core.model.slurm import Job, Licence, Node, NodeState, Reading
 from tidegate.sim.slurm_parts import SimJob, SimNode, Submit
 from tidegate.sim.slurm_table import Table
@@ -119,10 +120,23 @@ def _cap(array: str, rows: dict[str, Job], table: Table) -> None:
 
 
 def _row(job: SimJob, table: Table) -> Job:
-    state = job.submit, job.requeues, job.state, job.reason, job.node_names, job.eligible_at_s
+    shown = job.state, _reason(job, table), job.node_names, _begins(job, table)
+    state = job.submit, job.requeues, *shown
     if job.row is None or job.row[0] != state:
         job.row = state, _job_row(job, table)
     return job.row[1]
+
+
+def _reason(job: SimJob, table: Table) -> str:
+    """Slurm's own words may be old; that it depends on another job is shown at once."""
+    depends = job.state == "PENDING" and job.comes_after(table.active.values())
+    return "Dependency" if depends and not held_because(job.reason) else job.reason
+
+
+def _begins(job: SimJob, table: Table) -> float | None:
+    """What is over is of no interest to anybody."""
+    is_ahead = job.eligible_at_s > table.clock.now_s() and job.state == "PENDING"
+    return job.eligible_at_s if is_ahead else None
 
 
 def _job_row(job: SimJob, table: Table) -> Job:
@@ -135,7 +149,7 @@ def _job_row(job: SimJob, table: Table) -> Job:
         shape=asked.shape,
         user=asked.user,
         array_job_id=job.array_job_id,
-        reason=job.reason,
+        reason=_reason(job, table),
         priority=asked.priority,
         constraint=asked.constraint,
         account=asked.account,
@@ -145,7 +159,7 @@ def _job_row(job: SimJob, table: Table) -> Job:
         comment=asked.comment,
         node_names=job.node_names,
         signal=asked.signal if job.starts else "",
-        begins_at_s=job.eligible_at_s if job.state == "PENDING" else None,
+        begins_at_s=_begins(job, table),
         is_requeueable=asked.is_requeueable,
         restarts=job.requeues,
         licences=((LICENCE, asked.licences),) if asked.licences else (),

@@ -216,17 +216,21 @@ class Table:
             self.changes += 1
 
     def pending(self) -> list[SimJob]:
-        found = [job for job in self.active.values() if job.state == "PENDING"]
-        found.sort(key=lambda job: -job.submit.priority)
-        return found
+        found = (job for job in self.active.values() if job.state == "PENDING")
+        return sorted(found, key=lambda job: -job.submit.priority)
 
     def _pass(self, *, blocks: bool) -> None:
-        reason, now_s = NODES_DOWN, self.clock.now_s()
-        for job in self.pending():
+        reason, pending = NODES_DOWN, self.pending()
+        for job in pending:  # dependencies of all are looked at before any is served
+            if job.reason == "Dependency" and not job.comes_after(self.active.values()):
+                self._say(job, "None")
+        for job in pending:
             if job.submit.is_held:
                 self._say(job, "JobHeldAdmin" if job.reason == "JobHeldAdmin" else "JobHeldUser")
                 continue
-            if job.eligible_at_s > now_s:
+            if early := self._early(job):
+                if not blocks:  # not before that, whatever is known as it is submitted
+                    self._say(job, early)
                 continue
             if self.is_throttled(job):
                 # With no node up Slurm has not looked at the cap yet.
@@ -247,6 +251,12 @@ class Table:
                 self._say(job, over)
             else:
                 self._start(job, fitting[: job.submit.nodes])
+
+    def _early(self, job: SimJob) -> str:
+        """What Slurm says of a job that may not begin yet, "" of one that may."""
+        if job.comes_after(self.active.values()):
+            return "Dependency"
+        return "BeginTime" if job.eligible_at_s > self.clock.now_s() else ""
 
     def _own_reason(self, job: SimJob) -> str:
         """What Slurm says of a job that certain nodes or reservations keep waiting."""
@@ -326,7 +336,7 @@ class Table:
     def _plan(self) -> None:
         """Blocked jobs for which enough nodes exist get a start in the future."""
         for job in self.pending():
-            if job.submit.is_held or job.eligible_at_s > self.clock.now_s():
+            if job.submit.is_held or self._early(job):
                 continue
             usable = self._fitting(job.submit, when_empty=True, is_later=True)
             is_taken = any(node.jobs or node.reserved for node in usable)

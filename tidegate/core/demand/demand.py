@@ -15,7 +15,7 @@ from tidegate.core.demand.constraint import (
 )
 from tidegate.core.demand.deadline import due_s, least_s, unread
 from tidegate.core.demand.fit import can_be
-from tidegate.core.demand.held import holds
+from tidegate.core.demand.held import begins_later, holds
 from tidegate.core.demand.partitions import judged
 from tidegate.core.demand.where import Places, Where
 from tidegate.core.model.cluster import Cluster, Pool
@@ -272,7 +272,8 @@ class _Demand:
         return WhyNot(Why.NODES, never) if never else None
 
     def _held(self, job: Job) -> str:
-        if job.begins_at_s and job.reason == "BeginTime":
+        is_to_begin = job.reason == "BeginTime" or begins_later(job, self.head_now_s)
+        if job.begins_at_s and is_to_begin:
             boot_s = min((pool.boot_s for pool in self._pools_of(job)), default=0.0)
             return holds(job, boot_s, self.head_now_s)
         # All that `holds` looks at in a job that may begin: every job in Slurm's queue has a time.

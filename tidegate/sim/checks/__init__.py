@@ -4,11 +4,11 @@ from tidegate.sim.checks.buying import (
     CapsKept,
     LimitsHold,
     NoDoubleBuy,
-    NothingBeforeItsTime,
     NothingWhileBlind,
     RecordedFirst,
 )
 from tidegate.sim.checks.deadlines import DeadlinesHeeded
+from tidegate.sim.checks.early import NothingBeforeItsTime
 from tidegate.sim.checks.ending import (
     DrainedInTime,
     HeadGoesLast,

@@ -20,7 +20,6 @@ from tidegate.sim.chaos import PAUSE_MAX_S
 from tidegate.sim.checks.leaving import outdated
 from tidegate.sim.checks.witness import Check
 from tidegate.sim.kept import most_kept, most_to_check
-from tidegate.sim.slurm_parts import SimJob
 
 SLACK_USD = 0.002
 
@@ -284,25 +283,6 @@ class NoDoubleBuy(Check):
         return node.order is not None and node.order.kind is OrderKind.DRAIN
 
 
-class NothingBeforeItsTime(Check):
-    """No node is bought for a job that may begin only after the node would have booted."""
-
-    def requested(self, request: FleetRequest) -> None:
-        record = self.witness.record_of(request)
-        if record is None or not self.witness.is_new(request):
-            return
-        if not self.witness.chaos.was_calm_since(1.0, "clock"):  # the head told other times
-            return
-        for_jobs = set(record.launch.for_jobs)
-        jobs = self.world.slurm.jobs.values()
-        begins = [j.eligible_at_s for j in jobs if not for_jobs.isdisjoint(_ids(j))]
-        boot_s = max(pool.boot_s for pool in self.world.cluster.pools)
-        early_s = min(begins, default=0.0) - record.created_at_s - boot_s
-        if early_s > 1.0:
-            names = ", ".join(sorted(for_jobs))
-            raise self.broken(f"{request.client_token} for job {names} comes {early_s:.0f} s early")
-
-
 class NothingWhileBlind(Check):
     """On a digest that is too old only what AWS takes from running jobs is bought, and once."""
 
@@ -376,10 +356,6 @@ class CapsKept(Check):
 def _gangs(launch: Launch) -> set[str]:
     """Those that it is for; one of "" when it is for none."""
     return {gang for gang, _ in shares(launch)}
-
-
-def _ids(job: SimJob) -> tuple[str, str]:
-    return job.job_id, job.array_job_id or job.job_id
 
 
 def _under(cap: Association, job: Job) -> bool:
