@@ -20,8 +20,8 @@ KEPT = (
 )
 KEPT_OF_POOLS = (
     *("instance_types", "requirements", "weight", "limits", "budget", "idle_s", "max_job_nodes"),
-    *("max_job_time_s", "labels", "min_nodes", "headroom_nodes", "flexibility", "boot_s"),
-    *("checkpoint_s", "rebalance", "disruption"),
+    *("max_job_time_s", "labels", "min_nodes", "headroom_nodes", "headroom", "flexibility"),
+    *("boot_s", "checkpoint_s", "rebalance", "disruption"),
 )
 # Changed rather than left out.
 ADAPTED = ("region", "pools", "slurm", "image", "shared_dir", "timings")

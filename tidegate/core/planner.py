@@ -36,6 +36,7 @@ from tidegate.core.passes.faults import watch_faults
 from tidegate.core.passes.futile import Watched, held_back, watch_waiting
 from tidegate.core.passes.gangs import awaited, keep_for_gangs, open_gangs
 from tidegate.core.passes.hangs import requeue_hung
+from tidegate.core.passes.headroom import hold_headroom
 from tidegate.core.passes.idle import idle_nodes, keep_warm, release_idle
 from tidegate.core.passes.idle_gpus import give_back_idle
 from tidegate.core.passes.nodes import (
@@ -199,7 +200,9 @@ def _passed(
     decided = (*decided, *keep_for_gangs(snapshot, fleet, waiting))
     decided = (*decided, *reopen(fleet, waiting, snapshot.now_s))
     decided = (*decided, *open_gangs(snapshot, fleet, bins, queue.gangs, known))
-    departures = release_outdated(snapshot, fleet, purchase, bins, departures)
+    outdated = {each.node.name for each in departures.idle}
+    headroom = hold_headroom(snapshot, bins, last=outdated).names
+    departures = release_outdated(snapshot, fleet, purchase, bins, departures, headroom)
     decided = (*decided, *departures.actions)
     keep_warm(snapshot, fleet, purchase, bins, departures)
     decided = (*decided, *learn_arrivals(snapshot, purchase.offer_groups, queue.needs))

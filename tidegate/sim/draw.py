@@ -12,6 +12,7 @@ from tidegate.core.model.site_check import SiteCheck
 from tidegate.core.model.slurm import Association
 from tidegate.sim.clock import START_S
 from tidegate.sim.draw_idle import with_idle_gpus
+from tidegate.sim.draw_headroom import with_headroom
 from tidegate.sim.draw_jobs import (
     ACCOUNTS,
     QOS,
@@ -89,7 +90,8 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
     some |= {name for name, share in apart if stream(seed, f"has {name}").random() < share}
     is_tight = chance.random() < 0.15
     leaving = stream(seed, "leaving")
-    cluster = _letting_go(leaving, _cluster(chance, size, is_tight=is_tight))
+    cluster = with_headroom(stream(seed, "headroom"), _cluster(chance, size, is_tight=is_tight))
+    cluster = _letting_go(leaving, cluster)
     cluster = with_budget(stream(seed, "budget"), cluster)
     cluster = with_waiting(stream(seed, "waiting"), cluster)
     prepaid = stream(seed, "prepaid")
@@ -184,7 +186,7 @@ def _letting_go(chance: Random, cluster: Cluster) -> Cluster:
     if chance.random() < 0.5:
         return cluster
     expire_after_s = chance.choice((None, 150.0, 400.0))
-    if expire_after_s and any(pool.min_nodes or pool.headroom_nodes for pool in cluster.pools):
+    if expire_after_s and any(pool.min_nodes or pool.keeps_free for pool in cluster.pools):
         expire_after_s *= 6
     hours = Hours(300.0, 150.0)
     budgets = chance.choice(

@@ -12,7 +12,8 @@ from tidegate.sim.world import SimWorld
 
 def most_kept(world: SimWorld, pool: Pool) -> int:
     """Its minimum or its headroom, and where waiting has a price as many as all jobs ask for."""
-    return max(pool.min_nodes, pool.headroom_nodes) + most_spare(world)
+    headroom = sum(each.most_nodes for each in pool.headroom)
+    return max(pool.min_nodes, pool.headroom_nodes) + headroom + most_spare(world)
 
 
 def most_spare(world: SimWorld) -> int:

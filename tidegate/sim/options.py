@@ -232,5 +232,6 @@ def _keeps(pool: Pool) -> str:
     """What the pool does beside serving jobs."""
     words = [f", keeps {pool.min_nodes} nodes"] if pool.min_nodes else []
     words += [f", {pool.headroom_nodes} free"] if pool.headroom_nodes else []
+    words += [f", room for {each}" for each in pool.headroom]
     words += [f", {pool.rebalance} on hints"] if pool.rebalance is not Rebalance.IGNORE else []
     return "".join(words)

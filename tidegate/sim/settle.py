@@ -1,5 +1,7 @@
 """What a world still waits for once nothing goes wrong any more; written without the planner."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tidegate.core.demand.demand import demand
@@ -7,6 +9,7 @@ from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.model.cluster import Cluster, Limits, Pool
 from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.ec2 import InstanceType, Offering
+from tidegate.core.model.headroom import Headroom
 from tidegate.core.model.ledger import LaunchStatus, Phase
 from tidegate.core.model.plan import Served, Unmet
 from tidegate.core.model.slurm import Reading
@@ -118,7 +121,23 @@ def _lacking(world: SimWorld, kept: dict[str, str]) -> str | None:
         has = sum(name == pool.name for name in kept.values())
         if has < most and pool.limits == world.cluster.limits == Limits():
             return f"pool {pool.name} keeps {most} nodes and has {has}"
+        for each in pool.headroom if pool.limits == world.cluster.limits == Limits() else ():
+            if not _has_room(world, each, [name for name in kept if kept[name] == pool.name]):
+                return f"pool {pool.name} has no room for {each}"
     return None
+
+
+def _has_room(world: SimWorld, headroom: Headroom, names: Sequence[str]) -> bool:
+    """Whether these empty nodes hold one kind of headroom, if nothing else has to be on them."""
+    shape, fitting = headroom.shape, Counter[str]()
+    for name in names:
+        offering = world.compute.everything[name].offering
+        of = world.cluster.instance_type(offering.instance_type)
+        if of is not None and not lacks(shape, of):
+            gpus = of.gpus // shape.gpus if shape.gpus else of.vcpus
+            shares = min(gpus, of.vcpus // shape.cpus)
+            fitting[offering.zone] += 1 if headroom.nodes > 1 else shares
+    return sum(count // headroom.nodes for count in fitting.values()) >= headroom.jobs
 
 
 def never_runs(asked: Submit, world: SimWorld, kept_from: Spared = frozenset()) -> bool:
@@ -185,7 +204,7 @@ def _lossy(job: SimJob, world: SimWorld, reading: Reading) -> Spared:
 
 
 def _keeps_within_limits(cluster: Cluster) -> bool:
-    is_keeping = any(pool.min_nodes or pool.headroom_nodes for pool in cluster.pools)
+    is_keeping = any(pool.min_nodes or pool.keeps_free for pool in cluster.pools)
     limits = [cluster.limits, *(pool.limits for pool in cluster.pools)]
     return is_keeping and any(each != Limits() for each in limits)
 

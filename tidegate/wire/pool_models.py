@@ -13,6 +13,7 @@ from tidegate.core.model.ec2 import InstanceType, Market
 from tidegate.wire import names
 from tidegate.wire.budget_models import SpendingBudgetModel
 from tidegate.wire.disruption import AUTO_S, DisruptionModel, SecondsOrAuto
+from tidegate.wire.headroom_model import Headrooms, headrooms
 from tidegate.wire.hooks import NodeHooksModel
 from tidegate.wire.names import SecurityGroups
 from tidegate.wire.node_models import GpuModel
@@ -169,6 +170,9 @@ class PoolModel(Section):
     headroom_nodes: Count = Field(
         default=_POOL.headroom_nodes, description="idle nodes that are kept for the next job"
     )
+    headroom: Headrooms = Field(
+        default=(), description="room that is kept free for such jobs, also beside running ones"
+    )
     flexibility: FlexibilityModel = Field(
         default=FlexibilityModel(), description="instance types that a launch may choose from"
     )
@@ -288,6 +292,7 @@ class PoolModel(Section):
             labels=self.labels,
             min_nodes=self.min_nodes,
             headroom_nodes=self.headroom_nodes,
+            headroom=headrooms(self.headroom, self.selected),
             max_job_time_s=self.max_job_time_s,
             min_types=self.flexibility.min_types,
             is_min_types_strict=self.flexibility.strict,

@@ -7,6 +7,7 @@ the problems of the others. A part with a mistake of its own is left out, not gu
 from collections.abc import Iterator, Mapping
 
 from tidegate.core.model.ec2 import InstanceType, Market, Offering
+from tidegate.wire.headroom_rules import HEADROOM_RULES
 from tidegate.wire.image_rules import IMAGE_RULES
 from tidegate.wire.job_role_rules import JOB_ROLE_RULES
 from tidegate.wire.partition_rules import PARTITION_RULES
@@ -345,6 +346,7 @@ RULES = (
     *(_existing, _login, _monitoring, _rollout, _labels, _placeholders, *IMAGE_RULES),
     *(_prices, _reservations, _prepaid_markets, _kept_nodes, _limits),
     *(_security_groups, _containers, *JOB_ROLE_RULES, *PARTITION_RULES),
+    *HEADROOM_RULES,
     *TOPOLOGY_RULES,
     *SENSE_RULES,
 )

@@ -107,27 +107,29 @@ class LaunchBuilder:
         instance_type: str = "",
         markets: Sequence[Market] = (),
         but: Collection[Offering] = (),
+        *,
+        zone: str = "",
     ) -> bool:
         """Buy the cheapest node of the pool for no job in particular, when there may be one.
 
-        `instance_type`, `markets`: of these only; `but`: none of these.
+        `instance_type`, `markets`, `zone`: of these only; `but`: none of these. What is bought
+        for one `why` is of one zone, if any of it has to be.
         """
-        offer_groups = [
-            (order, offer_group)
+        entries = [
+            (order, usd, offering, offer_group, number)
             for order, tier in enumerate(self._offer_groups.tiers)
             for offer_group in tier
             if offer_group.pool is pool and (not markets or offer_group.market in markets)
-        ]
-        entries = [
-            (order, each.usd_per_hour, each.offering, offer_group, number)
-            for order, offer_group in offer_groups
             for number, each in enumerate(offer_group.catalogue.entries)
-            if instance_type in ("", each.instance_type.name) and each.offering not in but
+            if instance_type in ("", each.instance_type.name)
+            for usd, offering in (each.zones if zone else each.zones[:1])
+            if offering not in but and zone in ("", offering.zone)
         ]
         for *_, offering, offer_group, number in sorted(entries, key=lambda each: each[:3]):
             mask = 1 << number if instance_type else offer_group.catalogue.all
             pending = self._pending_launch_for(offer_group, number, offering, mask, kept=why)
             if pending is not None:
+                pending.zone = zone
                 self._take(pending, 1)
                 return True
         return False

@@ -1,6 +1,6 @@
 """Each node in a line: what it is, what it has cost, what would end it and what holds it now."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from tidegate.core.explain.answer import boots_for_s
 from tidegate.core.explain.overview import is_billed, usd_per_hour
@@ -20,6 +20,7 @@ from tidegate.core.model.ledger import InterruptionLoss, NodeRecord, Phase
 from tidegate.core.model.slurm import Job, asked_by_name
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.passes.departures import Outdated
+from tidegate.core.passes.headroom import hold_headroom
 from tidegate.core.passes.retire import above_minimum, candidates, how_far, least_nodes
 from tidegate.core.passes.rollout import waits_for_check
 from tidegate.core.planner import Considered, considered
@@ -139,7 +140,9 @@ def prospects(snapshot: Snapshot) -> Mapping[str, Prospect]:
     made = considered(snapshot)
     snapshot, fleet = made.snapshot, made.fleet
     should = {each.node.name: each for each in candidates(snapshot, fleet)}
-    above = above_minimum(snapshot, made.bins)
+    replaced = {each.node.name for each in made.departures.replacing}
+    headroom = hold_headroom(snapshot, made.bins, last=replaced).names
+    above = above_minimum(snapshot, made.bins, headroom)
     found: dict[str, Prospect] = {}
     asked = asked_by_name(snapshot.heard.reading.jobs)
     for each in fleet.judged:
@@ -158,7 +161,7 @@ def prospects(snapshot: Snapshot) -> Mapping[str, Prospect]:
             held = kept_because(each.member, pool, snapshot.head_now_s)
             held = held or (_why_still(made, outdated) if outdated else "")
             if not held and not outdated and each.member.is_idle:
-                held = _why_kept(made, each, pool, above[pool.name])
+                held = _why_kept(made, each, pool, above[pool.name], headroom)
             found[name] = Prospect(outdated.why if outdated else "", held)
         if name in asked and not each.member.is_busy and not found.get(name, Prospect()).held:
             goes = found[name].goes if name in found else ""
@@ -193,13 +196,17 @@ def _why_still(made: Considered, each: Outdated) -> str:
     return held or "a pending job is about to take it"
 
 
-def _why_kept(made: Considered, each: Judged, pool: Pool, above: int) -> str:
+def _why_kept(
+    made: Considered, each: Judged, pool: Pool, above: int, headroom: Collection[str]
+) -> str:
     """What holds a node that idles."""
     snapshot = made.snapshot
     if each.member.offering.market.is_prepaid:
         return "its reservation is paid for"
     if any(b.name == each.member.instance_id and b.jobs for b in made.bins.all):
         return "a pending job is about to take it"
+    if each.member.instance_id in headroom:
+        return f"pool {pool.name} keeps room for {', '.join(map(str, pool.headroom))}"
     least = least_nodes(snapshot, pool)
     if above <= 0 and (least or pool.headroom_nodes):
         return f"pool {pool.name} keeps {least} nodes, {pool.headroom_nodes} idle"

@@ -8,6 +8,7 @@ from tidegate.core.model.budgets import DEFAULT_DISRUPTION, Disruption
 from tidegate.core.model.ec2 import InstanceType, Market, Offering, Prices
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.gpu_use import IdleGpus
+from tidegate.core.model.headroom import Headroom
 from tidegate.core.model.site_check import SiteCheck
 from tidegate.core.model.waiting import Waiting
 
@@ -78,7 +79,8 @@ class Pool:
     """Nodes of one kind of use; `weight`: higher is tried first (Karpenter's word).
 
     `is_idle_auto`: nodes stay idle for a time that follows from what was seen, see `patience`.
-    `min_nodes` are always there, `headroom_nodes` of them or beside them always idle.
+    `min_nodes` are always there, `headroom_nodes` of them or beside them always idle. `headroom`:
+    room that is always free for such jobs.
     `max_job_time_s`: no job with a longer time limit may use the pool. A launch names at
     least `min_types` instance types where so many fit; `is_min_types_strict`: or does not
     happen. `boot_s` is the expected time from launch to joined. `checkpoint_s`: how much
@@ -96,6 +98,7 @@ class Pool:
     labels: tuple[str, ...] = ()
     min_nodes: int = 0
     headroom_nodes: int = 0
+    headroom: tuple[Headroom, ...] = ()
     max_job_time_s: float | None = None
     min_types: int = 1
     is_min_types_strict: bool = False
@@ -105,6 +108,11 @@ class Pool:
     rebalance: Rebalance = Rebalance.IGNORE
     disruption: Disruption = DEFAULT_DISRUPTION
     is_idle_auto: bool = False
+
+    @property
+    def keeps_free(self) -> bool:
+        """Whether it has nodes that no job needs yet, beside its minimum."""
+        return bool(self.headroom_nodes or self.headroom)
 
     def features(self, instance_type: str, market: Market) -> tuple[str, ...]:
         """The Slurm features that a node of this pool carries."""

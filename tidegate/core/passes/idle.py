@@ -20,6 +20,7 @@ from tidegate.core.model.slurm import Node
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.passes.clearing import in_the_way
 from tidegate.core.passes.departures import Departures, IdleNodes, Outdated
+from tidegate.core.passes.headroom import buy_headroom, hold_headroom
 from tidegate.core.passes.orders import order
 from tidegate.core.passes.queue import Queue
 from tidegate.core.passes.retire import above_minimum, least_nodes
@@ -39,12 +40,13 @@ def keep_warm(
     wanted = snapshot.wanted
     if not wanted.is_up:
         return
+    warm = hold_headroom(snapshot, bins, but={e.node.name for e in departures.replacing})
     is_new_first = bool(departures.replacing or departures.tries)
     keeping = [
         pool
         for pool in snapshot.cluster.pools
         if is_new_first
-        or pool.headroom_nodes
+        or pool.keeps_free
         or least_nodes(snapshot, pool)
         or lacks_node_to_check(snapshot, fleet, pool)
     ]
@@ -54,8 +56,9 @@ def keep_warm(
         if least > pool.min_nodes:
             why = f"pool {pool.name} has {least} nodes ready: the cluster is {wanted.sentence}"
         going = [each for each in departures.replacing if each.pool is pool]
+        free = buy_headroom(purchase, pool, warm)
         lacking = least - _num_nodes(purchase, bins, pool.name) - _returning(fleet, purchase, pool)
-        bought = _buy(purchase, pool, lacking, why)
+        bought = free + _buy(purchase, pool, lacking, why)
         surplus = max(-lacking, 0)  # replacements that are on their way
         for each in going[surplus:]:
             bought += _buy(purchase, pool, 1, f"it comes before {each.node.name} goes ({each.why})")
@@ -115,12 +118,14 @@ def idle_nodes(
     idle = [j for j in fleet.judged if j.use is Use.CAPACITY and j.member.is_idle]
     if not idle:
         return IdleNodes()
-    unused = {b.name for b in bins.all if not b.jobs and not b.gated_for}
-    above, ready = above_minimum(snapshot, bins), Ready(snapshot, bins, spares)
+    replaced = {each.node.name for each in replacing}
+    headroom = hold_headroom(snapshot, bins, last=replaced).names
+    unused = {b.name for b in bins.all if not (b.jobs or b.gated_for or b.name in headroom)}
+    above, ready = above_minimum(snapshot, bins, headroom), Ready(snapshot, bins, spares)
     by_reason: dict[str, list[str]] = {}
     prepaid: list[tuple[Member, float]] = []
     places = Counter(each.member.pool for each in idle if each.member.instance_id in unused)
-    for each in _in_turn(snapshot, idle, {each.node.name for each in replacing}):
+    for each in _in_turn(snapshot, idle, replaced):
         node, pool = each.member.node, snapshot.cluster.pool(each.member.pool)
         assert node is not None
         if each.order is OrderKind.UNDRAIN:

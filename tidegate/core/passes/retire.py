@@ -8,7 +8,7 @@ another template wait for what the pool's roll-out allows.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from tidegate.core.buy.bins import BinKind, Bins
@@ -115,7 +115,7 @@ def _share(snapshot: Snapshot, fleet: Fleet, bins: Bins, pool: Pool) -> int:
     which the new one is there already, where the pool keeps some.
     """
     left = share_left(snapshot, fleet, pool)
-    keeps = least_nodes(snapshot, pool) or pool.headroom_nodes
+    keeps = least_nodes(snapshot, pool) or pool.keeps_free
     is_rolled = rollout_of(snapshot, pool.name) is not None
     return max(left, above_minimum(snapshot, bins)[pool.name]) if keeps and is_rolled else left
 
@@ -135,7 +135,7 @@ def _try(
 ) -> bool:
     """Ask for a first node of the new template; True: this one must make room for it."""
     pool = each.pool
-    is_needed = not each.judged.member.is_idle or pool.min_nodes or pool.headroom_nodes
+    is_needed = not each.judged.member.is_idle or pool.min_nodes or pool.keeps_free
     if not is_needed or pool.name in tries or fleet.allowance.held(pool.name, each.reason):
         return False
     tries[pool.name] = each
@@ -169,22 +169,27 @@ def candidates(snapshot: Snapshot, fleet: Fleet) -> Iterator[Outdated]:
 
 
 def release_outdated(
-    snapshot: Snapshot, fleet: Fleet, purchase: Purchase, bins: Bins, departures: Departures
+    snapshot: Snapshot,
+    fleet: Fleet,
+    purchase: Purchase,
+    bins: Bins,
+    departures: Departures,
+    headroom: Collection[str] = (),
 ) -> Departures:
     """Release chosen nodes that idle: no pending job takes them and their pool can spare
-    them; the others wait for a new one.
+    them; the others wait for a new one. `headroom`: those whose room is kept free.
     """
     if not departures.idle:
         return replace(departures, actions=())
     actions: list[Action] = []
     replacing = list(departures.replacing)
     by_name = {each.name: each for each in bins.all}
-    above = above_minimum(snapshot, bins)
+    above = above_minimum(snapshot, bins, headroom)
     for each in departures.idle:
         found = by_name.get(each.node.name)
         if found is None or found.jobs or found.gated_for:
             continue
-        if above[each.pool.name] > 0:
+        if above[each.pool.name] > 0 and each.node.name not in headroom:
             above[each.pool.name] -= 1
             actions += _go(snapshot, fleet, bins, each)
         elif _has_room(snapshot, purchase, each):
@@ -205,12 +210,17 @@ def least_nodes(snapshot: Snapshot, pool: Pool) -> int:
     return max(pool.min_nodes, snapshot.wanted.warm_nodes.get(pool.name, 0))
 
 
-def above_minimum(snapshot: Snapshot, bins: Bins) -> Counter[str]:
-    """How many nodes each pool may lose and still have its minimum and its headroom up."""
+def above_minimum(snapshot: Snapshot, bins: Bins, headroom: Collection[str] = ()) -> Counter[str]:
+    """How many nodes each pool may lose and still have its minimum and its headroom up.
+
+    `headroom`: nodes whose room is kept free for certain jobs.
+    """
     above: Counter[str] = Counter()
     for pool in snapshot.cluster.pools:
         up = [b for b in bins.all if b.pool == pool.name and b.kind is BinKind.EXISTING]
-        unused = sum(b.is_empty and not b.jobs and not b.gated_for for b in up)
+        unused = sum(
+            b.is_empty and not b.jobs and not b.gated_for and b.name not in headroom for b in up
+        )
         above[pool.name] = min(len(up) - least_nodes(snapshot, pool), unused - pool.headroom_nodes)
     return above
 

@@ -216,11 +216,13 @@ class SickPlacesLast(Check):
                     self._judge(action, snapshot, places)
 
     def _judge(self, launch: Launch, snapshot: Snapshot, places: Collection[Offering]) -> None:
-        """A gang may have nodes in that zone already, and a limit in USD may allow the cheapest
-        alone.
+        """A gang may have nodes in that zone already, headroom for one too, and a limit in USD may
+        allow the cheapest alone.
         """
         pool, first = snapshot.cluster.pool(launch.pool), launch.offerings[0]
         if pool is None or launch.gated_for:
+            return
+        if not launch.for_jobs and any(each.nodes > 1 for each in pool.headroom):
             return
         if any(of.usd_per_hour is not None for of in (pool.limits, snapshot.cluster.limits)):
             return

@@ -1,0 +1,57 @@
+"""Whether a pool can have the headroom that it is to keep."""
+
+from collections.abc import Iterator
+
+from tidegate.core.demand.fit import lacks
+from tidegate.core.model.headroom import Headroom
+from tidegate.wire.headroom_model import MIB_PER_GIB, headrooms
+from tidegate.wire.parts import Parts
+from tidegate.wire.pool_models import LimitsModel, PoolModel
+from tidegate.wire.problems import Place, Problem
+
+
+def _headroom(parts: Parts) -> Iterator[Problem]:
+    """Some type of the pool holds it, Slurm takes such jobs, and limits leave room for it all."""
+    for name, pool in parts.pools.items():
+        found = headrooms(pool.headroom, pool.selected)
+        for index, each in enumerate(found):
+            yield from _never_held(("pools", name, "headroom", index), pool, each)
+        if found:
+            place = "pools", name, "headroom"
+            yield from _over_limits(place, f"pools.{name}.limits", pool.limits, found)
+            yield from _over_limits(place, "limits", parts.limits, found)
+
+
+def _never_held(place: Place, pool: PoolModel, headroom: Headroom) -> Iterator[Problem]:
+    whys = [lacks(headroom.shape, each) for each in pool.selected]
+    if all(whys):
+        text = f"no instance type of the pool holds one node's share: {whys[-1]}"
+        yield Problem(place, f"{text}: ask less per node, or name a larger type")
+    if headroom.nodes > pool.max_job_nodes:
+        text = f"{headroom.nodes}, but Slurm refuses jobs of more than {pool.max_job_nodes} nodes"
+        yield Problem((*place, "nodes"), f"{text} here (max_job_nodes)")
+
+
+def _over_limits(
+    place: Place, where: str, limits: LimitsModel | None, found: tuple[Headroom, ...]
+) -> Iterator[Problem]:
+    """What it takes at least, however its jobs share nodes."""
+    if limits is None:
+        return
+    for key, limit, takes in (
+        ("gpus", limits.gpus, sum(each.most_nodes * each.shape.gpus for each in found)),
+        ("vcpus", limits.vcpus, sum(each.most_nodes * each.shape.cpus for each in found)),
+        (
+            "memory_gib",
+            limits.memory_gib,
+            sum(each.most_nodes * each.shape.memory_mib for each in found) / MIB_PER_GIB,
+        ),
+        ("nodes", limits.nodes, max(each.nodes for each in found)),
+    ):
+        if limit is not None and takes > limit:
+            yield Problem(
+                place, f"takes {takes:g} {key} in all, more than {where}.{key} ({limit:g})"
+            )
+
+
+HEADROOM_RULES = (_headroom,)
