@@ -156,6 +156,8 @@ class NoDoubleBuy(Check):
         kept = most_kept(self.world, pool) if pool else 0
         kept += len(outdated(self.world, pool)) if pool else 0  # new before old
         kept += most_to_check(self.world, pool, digest.reading.nodes) if pool else 0
+        # Where a zone has no more, a job's room is bought in another one beside what is left of it.
+        kept += sum(each.jobs * (each.nodes - 1) for each in pool.headroom) if pool else 0
         places = [each for each in self._booting(record, set()) if each.pool == pool]
         if len(places) + launch.count > kept + waited_for:
             raise self.broken(
