@@ -7,7 +7,7 @@ from tests.make import NOW_S, offering
 from tidegate.core.model.ec2 import Template
 from tidegate.core.model.finding import Finding, StoppedCheck
 from tidegate.core.model.ledger import LaunchStatus, Phase
-from tidegate.core.model.pool_history import FailedLaunch, PoolHistory
+from tidegate.core.model.pool_history import Arrivals, FailedLaunch, HourSeen, PoolHistory, Week
 from tidegate.ports import Finished, Ledger
 from tidegate.sim.clock import SimClock
 
@@ -63,3 +63,15 @@ def test_the_phase_in_which_a_node_was_first_interrupted_is_kept(ledger: Ledger)
 
     found = {each.instance_id: each.interrupted_in for each in ledger.view().nodes}
     assert found == {"i-1": Phase.LAUNCHED, "i-2": Phase.JOINED}
+
+
+def test_what_came_in_each_hour_of_the_week_is_remembered_as_it_was_noted(ledger: Ledger) -> None:
+    hours = tuple(
+        HourSeen(hour, 2811, (4.25, 4.0, 0.5), (1.235, 2.0, 0.333, 3.5)) for hour in range(168)
+    )
+    week = Week(472_177, 472_900, 0.5, 12.345, 1.5, hours)
+    noted = PoolHistory("t4", arrivals=(Arrivals("g5.xlarge", 7, 1.0, 0.5, week=week),))
+
+    ledger.learn(noted)
+
+    assert ledger.view().pool_history == (noted,)

@@ -23,13 +23,21 @@ from tests.make import (
     snapshot,
 )
 from tidegate.core.explain.node_report import prospects
+from tidegate.core.fleet.week import hour_at
 from tidegate.core.model.calendar import Wanted
 from tidegate.core.model.cluster import Cluster, Limits, Pool
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.ledger import Launch, LaunchRecord, Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Learn, Plan
-from tidegate.core.model.pool_history import Arrivals, FailedLaunch, PoolHistory, SpareNode
+from tidegate.core.model.pool_history import (
+    Arrivals,
+    FailedLaunch,
+    HourSeen,
+    PoolHistory,
+    SpareNode,
+    Week,
+)
 from tidegate.core.model.slurm import Association, Job, SetBy
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.waiting import Waiting
@@ -113,6 +121,35 @@ def test_a_spare_node_comes_as_the_type_for_which_jobs_come():
 )
 def test_none_where_waiting_costs_nothing_or_less_than_they_do_or_a_limit_is_reached(of):
     assert bought(plan(seen(known(OFTEN), of=of))) == []
+
+
+def of_week(*, is_better: bool, weeks: int = 3) -> Arrivals:
+    """Nothing came lately; four jobs in the hour after this one, in each of the last weeks."""
+    hour = hour_at(NOW_S + BOOT_S)
+    week, of = divmod(hour + 72, 168)
+    seen = HourSeen(of, week - 1, newest=(4.0, 4.0, 0.5))
+    errors = (9.0, 1.0) if is_better else (1.0, 9.0)
+    known = Week(hour - weeks * 168, hour, 0.0, *errors, hours=(seen,))
+    return Arrivals(T4.name, int(NOW_S // BOOT_S), week=known)
+
+
+def test_what_an_hour_of_the_week_brings_is_there_before_it_and_the_reason_says_how_sure_that_is():
+    history = PoolHistory("t4", arrivals=(of_week(is_better=True, weeks=1),), newest_job=50)
+
+    (launch,) = launches(plan(seen(history)))
+
+    assert "by what " in launch.reason
+    assert ":00 UTC brought in 1 weeks (4.0 +- 0.0 g4dn.xlarge filled) a spare" in launch.reason
+
+
+def test_an_hour_of_the_week_buys_nothing_where_what_came_lately_has_been_less_wrong():
+    history = PoolHistory("t4", arrivals=(of_week(is_better=False),), newest_job=50)
+
+    assert bought(plan(seen(history))) == []
+
+
+def test_that_an_hour_of_the_week_was_never_seen_is_said():
+    assert ":00 UTC was seen yet)" in launches(plan(seen(known(OFTEN))))[0].reason
 
 
 def test_none_while_the_cluster_is_stopped():

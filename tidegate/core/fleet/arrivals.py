@@ -5,13 +5,14 @@ Time is cut into pieces as long as a boot. In each the nodes are counted that ne
 n-th spare node two shares follow, each as a mean over the last hour and over the last day with
 weights that fade: how many jobs it would have started a boot sooner, and in how many pieces any
 took it. What counts is the geometric mean of hour and day: one burst says little, and so does a
-day that is over.
+day that is over. The hours of the week are remembered beside that, see `week`.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, exp, sqrt
 
+from tidegate.core.fleet.week import HOUR_S, hour_at, judged, with_piece
 from tidegate.core.model.pool_history import Arrivals, SpareNode
 
 LATELY_S = 3600.0
@@ -40,7 +41,13 @@ def until(arrivals: Arrivals, boot_s: float, now_s: float) -> Arrivals:
     if ended > 1:
         fades = _fades(piece_s * (ended - 1))
         spare = [_faded(each, *fades) for each in spare]
-    return Arrivals(arrivals.instance_type, piece, spare=_without_nothing(spare))
+    week = arrivals.week
+    if arrivals.nodes:
+        hour = hour_at(arrivals.piece * piece_s)
+        week = with_piece(week, hour, piece_s, arrivals.jobs, arrivals.nodes)
+    late_nodes = sum(map(used, spare)) * HOUR_S / piece_s
+    week = judged(week, hour_at(piece * piece_s), late_nodes)
+    return Arrivals(arrivals.instance_type, piece, spare=_without_nothing(spare), week=week)
 
 
 def with_jobs(arrivals: Arrivals, jobs: float, nodes: float) -> Arrivals:

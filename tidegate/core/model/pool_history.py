@@ -38,6 +38,31 @@ class SpareNode:
 
 
 @frozen
+class HourSeen:
+    """What came in one hour of the week. A busy pool has 168 of them, so they are written short."""
+
+    hour: int  #: of the week in UTC; 0: Monday, the first
+    week: int  #: number of the newest week in which anything came
+    #: in that week: nodes that jobs filled; jobs, as much as their waiting costs beside the
+    #: dearest; the share of its time in which any node was wanted
+    newest: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    #: the same summed over the weeks before it, each faded by its age, and last the nodes squared
+    before: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+
+
+@frozen
+class Week:
+    """What came in the hours of the week, and how far off that was as a forecast."""
+
+    since: int  #: the first hour that was seen, in hours since 1970
+    judged: int  #: the first hour of which the forecasts are not judged yet, likewise
+    late_nodes: float = 0.0  #: nodes that were expected in it by what came lately
+    late_error: float = 0.0  #: squares of how far that was off, of late hours
+    week_error: float = 0.0  #: squares of how far the same hours of other weeks were off
+    hours: tuple[HourSeen, ...] = ()  #: those in which anything came
+
+
+@frozen
 class Arrivals:
     """Jobs that came for nodes of one type."""
 
@@ -46,6 +71,7 @@ class Arrivals:
     jobs: float = 0.0  #: that came in it, as much as their waiting costs beside the dearest
     nodes: float = 0.0  #: that these fill
     spare: tuple[SpareNode, ...] = ()  #: for the first spare node, the second, and so on
+    week: Week | None = None  #: the same by the hour of the week; null: nothing came yet
 
 
 @frozen

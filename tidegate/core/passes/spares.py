@@ -16,15 +16,16 @@ from tidegate.core.buy.bins import Bin, BinKind, Bins
 from tidegate.core.buy.purchase import Purchase
 from tidegate.core.demand.demand import Need, kinds_running
 from tidegate.core.demand.fit import share
-from tidegate.core.fleet.arrivals import saved, until, used, with_jobs
+from tidegate.core.fleet.arrivals import SPARE_MAX, saved, until, used, with_jobs
 from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.templates import history_of
+from tidegate.core.fleet.week import Forecast, forecast, hour_at, is_trusted
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import InstanceType, Market
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.plan import COUNTED, Action, Learn
-from tidegate.core.model.pool_history import Arrivals, PoolHistory
-from tidegate.core.model.slurm import Reading
+from tidegate.core.model.pool_history import Arrivals, PoolHistory, SpareNode
+from tidegate.core.model.slurm import Reading, Shape
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import Why
 from tidegate.core.offers.offers import OfferGroups, Option
@@ -115,7 +116,8 @@ def _wanted(snapshot: Snapshot, offer_groups: OfferGroups) -> Iterator[tuple[Poo
             if usd_per_hour is None:
                 continue
             now = until(arrivals, pool.boot_s, snapshot.now_s)
-            yield (pool.name, now.instance_type), _spares(now, most_usd, usd_per_hour)
+            ahead = forecast(now.week, hour_at(snapshot.now_s + pool.boot_s), pool.boot_s)
+            yield (pool.name, now.instance_type), _spares(now, ahead, most_usd, usd_per_hour)
 
 
 class Ready:
@@ -153,21 +155,37 @@ def spare_room(snapshot: Snapshot, bins: Bins, pool_type: PoolType) -> float:
     return sum(_free(snapshot, each) for each in every if pool_type_of(each) == pool_type)
 
 
-def _spares(arrivals: Arrivals, most_usd: float, usd_per_hour: float) -> Spares:
-    """How many spare nodes of one type pay for themselves."""
+def _spares(arrivals: Arrivals, ahead: Forecast, most_usd: float, usd_per_hour: float) -> Spares:
+    """How many spare nodes of one type pay for themselves, by what came lately or, where that has
+    been less wrong, by what comes at this hour.
+    """
     bought, why, kept = 0, "", 0
-    for each in arrivals.spare:
+    for number in range(SPARE_MAX):
+        late = arrivals.spare[number] if number < len(arrivals.spare) else SpareNode()
+        each = ahead.spare(number) if is_trusted(arrivals.week) else late
+        each = max(late, each, key=saved)
         saves_usd, costs_usd = most_usd * saved(each), usd_per_hour * (1 - used(each))
         if saves_usd <= 0 or saves_usd < costs_usd:
             break
         if bought == kept and saves_usd >= BUY_FACTOR * costs_usd:
             bought += 1
+            by = _by_late(ahead) if each is late else _by_week(arrivals.instance_type, ahead)
             why = (
-                f"by the jobs of late a spare {arrivals.instance_type} saves {saves_usd:.2f} USD of"
+                f"by {by} a spare {arrivals.instance_type} saves {saves_usd:.2f} USD of"
                 f" waiting an hour, and idles for {costs_usd:.2f}"
             )
         kept += 1
     return Spares(bought, kept, why)
+
+
+def _by_late(ahead: Forecast) -> str:
+    return "the jobs of late" + ("" if ahead.times else f" (no {ahead.name} was seen yet)")
+
+
+def _by_week(instance_type: str, ahead: Forecast) -> str:
+    """The forecast with its error: the standard deviation of what came in that hour."""
+    came = f"{ahead.nodes:.1f} +- {ahead.off:.1f} {instance_type}"
+    return f"what {ahead.name} brought in {ahead.times} weeks ({came} filled)"
 
 
 def markets_of(pool: Pool) -> tuple[Market, ...]:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from tidegate.core.buy.dealing import shares
+from tidegate.core.fleet.week import HOUR_S, is_trusted
 from tidegate.core.model.digest import Digest, Stamp
 from tidegate.core.model.ec2 import Instance, InstanceState, Offering
 from tidegate.core.model.ledger import Charge, Launch, NodeRecord, Phase
@@ -17,6 +18,9 @@ from tidegate.core.offers.spend import charges
 from tidegate.core.planner import plan
 from tidegate.sim.replay.state import Machine
 from tidegate.sim.replay.world import HEARTBEAT_S, World
+
+# While nothing waits, runs or is up the head's agent reports so often.
+IDLE_HEARTBEAT_S = 300.0
 
 STATES = {
     (is_empty, is_drain): NodeState.parse(
@@ -89,17 +93,27 @@ class Tidegate:
             return world.now_s + 1.0
         if is_refused:
             return world.now_s + world.setting.fleet_s
+        next_s = self._hour_s(world) if world.cluster.waiting.most_usd else None
         late = (
             each.is_empty and each.is_up and world.now_s - each.idle_since_s >= HEARTBEAT_S
             for each in world.machines.values()
         )
         if not any(late):
-            return None
+            return next_s
         if not world.cluster.waiting.most_usd:
             return world.now_s + HEARTBEAT_S
         # What spare nodes are worth changes when a piece of time as long as a boot has ended.
         pieces_s = {max(pool.boot_s, HEARTBEAT_S) for pool in world.cluster.pools}
         return min((world.now_s // each + 1) * each for each in pieces_s)
+
+    def _hour_s(self, world: World) -> float | None:
+        """The head's report before the next hour from which a forecast may ask for nodes."""
+        weeks = (each.week for known in self._pool_history.values() for each in known.arrivals)
+        if world.is_over or not any(map(is_trusted, weeks)):
+            return None
+        boot_s = max(pool.boot_s for pool in world.cluster.pools)
+        hour_s = ((world.now_s + boot_s) // HOUR_S + 1) * HOUR_S
+        return -((boot_s - hour_s) // IDLE_HEARTBEAT_S) * IDLE_HEARTBEAT_S
 
     def _launch(self, world: World, launch: Launch) -> bool:
         """Whether EC2 refused a part of it."""
