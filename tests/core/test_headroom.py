@@ -22,7 +22,7 @@ from tests.make import (
 )
 from tidegate.core.explain.node_report import prospects
 from tidegate.core.model.calendar import Wanted
-from tidegate.core.model.cluster import Cluster, Limits, Pool
+from tidegate.core.model.cluster import Cluster, Limits, Pool, Reservation
 from tidegate.core.model.ec2 import InstanceType, Market, Offering
 from tidegate.core.model.headroom import Headroom
 from tidegate.core.model.ledger import Phase
@@ -176,6 +176,38 @@ def test_two_kinds_of_jobs_do_not_share_a_room_but_a_minimum_is_room_as_well():
     ]
 
 
+def test_what_one_kind_of_jobs_has_is_not_counted_for_another():
+    both = Headroom(FOUR_GPUS), Headroom(ONE_GPU, jobs=2)
+
+    assert bought(plan(seen(room(*both), {"i-1": T4_BIG}))) == [(2, T4.name)]
+    assert bought(plan(seen(room(*both), {"i-1": T4_BIG, "i-2": T4, "i-3": T4}))) == []
+
+
+def test_small_jobs_get_nodes_of_their_own_though_a_large_one_costs_less_for_each():
+    """The large one would be closed to them."""
+    of = cluster(room(Headroom(ONE_GPU, jobs=4)))
+    prices = {on: 1.6 if on.instance_type == T4_BIG.name else usd for on, usd in of.prices.items()}
+
+    assert bought(plan(seen(replace(of, prices=prices)))) == [(4, T4.name)]
+
+
+def test_a_node_that_is_paid_for_is_held_before_one_by_the_hour():
+    by_hour = room(Headroom(FOUR_GPUS))
+    both = replace(by_hour, markets=(Market.RESERVED, Market.ON_DEMAND))
+    paid = Reservation("cr-1", T4_BIG.name, ZONES[0], 1, Market.RESERVED, NOW_S - 9999)
+    of = replace(cluster(by_hour), pools=(both,), reservations=(paid,))
+    found = seen(of, {"i-1": T4_BIG, "i-2": T4_BIG})
+    on = Offering(T4_BIG.name, ZONES[0], Market.RESERVED)
+    first, second = found.nodes
+    found = replace(
+        found,
+        nodes=(first, replace(second, offering=on, usd_per_hour=0.0)),
+        instances=(found.instances[0], replace(found.instances[1], offering=on)),
+    )
+
+    assert released(plan(found)) == ["i-1"]
+
+
 def test_a_type_without_a_price_or_at_rest_is_passed_over():
     of = cluster(room(Headroom(ONE_GPU)))
     dear_only = {k: v for k, v in of.prices.items() if k.instance_type == T4_BIG.name}
@@ -188,6 +220,36 @@ def test_none_while_the_cluster_is_stopped():
     stopped = replace(seen(room(Headroom(ONE_GPU))), wanted=Wanted(False, "for the night"))
 
     assert bought(plan(stopped)) == []
+
+
+def old(*headroom: Headroom) -> Pool:
+    of = room(*headroom)
+    return replace(of, disruption=replace(of.disruption, expire_after_s=3600))
+
+
+def aged(found: Snapshot, *names: str) -> Snapshot:
+    """Only these have had their time."""
+    nodes = [
+        replace(each, launched_at_s=NOW_S - (4000 if each.instance_id in names else 600))
+        for each in found.nodes
+    ]
+    return replace(found, nodes=tuple(nodes))
+
+
+def test_an_old_node_that_holds_it_stays_beside_one_that_does_not():
+    found = aged(seen(old(Headroom(FOUR_GPUS)), {"i-1": T4_BIG, "i-2": T4}, idle_s=0), "i-1")
+
+    made = plan(found)
+
+    assert (bought(made), released(made)) == ([(1, T4_BIG.name)], [])
+
+
+def test_where_new_nodes_do_in_one_zone_an_old_one_in_another_goes():
+    nodes = dict.fromkeys(("i-1", "i-2", "i-3", "i-4"), T4_BIG)
+    of = old(Headroom(FOUR_GPUS, nodes=2))
+    found = seen(of, nodes, zones={"i-3": ZONES[1], "i-4": ZONES[1]})
+
+    assert sorted(released(plan(aged(found, "i-1")))) == ["i-1", "i-2"]
 
 
 @pytest.mark.parametrize("is_there", [False, True])

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tidegate.core.fleet.arrivals import SPARE_MAX, saved, until, used, with_jobs
-from tidegate.core.fleet.week import HOUR_S, HOURS, Forecast, forecast, hour_at, is_trusted
+from tidegate.core.fleet.week import HOUR_S, HOURS, Forecast, forecast, hour_at, is_trusted, judged
 from tidegate.core.model.pool_history import Arrivals, Week
 
 BOOT_S = 300.0
@@ -108,6 +108,16 @@ def test_each_further_spare_node_saves_less_and_no_boot_has_more_jobs_than_came(
     assert used(spare[0]) == pytest.approx(2 / 12, rel=1e-2)  # two boots of twelve
     assert sum(map(saved, spare)) * nine.pieces == pytest.approx(8, rel=0.05)
     assert saved(Forecast(9, 0, 12).spare(0)) == 0
+
+
+def test_each_hour_of_a_silence_is_judged_by_what_was_expected_of_it_then():
+    hour = hour_at(MONDAY_S)
+    week = judged(Week(hour - HOURS, hour, late_nodes=2.0), hour + 3, late_nodes=0.5)
+
+    assert week is not None
+    assert (week.judged, week.late_nodes, week.week_error) == (hour + 3, 0.5, 0)
+    # 2 in the first hour; then what fades to 0.5, by two thirds an hour.
+    assert week.late_error == pytest.approx(4 + 1.4**2 + 0.84**2, rel=0.03)
 
 
 def test_another_boot_time_keeps_the_week():

@@ -52,7 +52,7 @@ def hold_headroom(
     `last`: nodes that count only where the others do not do; `but`: those that do not count.
     """
     pools = [pool for pool in snapshot.cluster.pools if pool.headroom]
-    if not pools or not snapshot.wanted.is_up:
+    if not pools:
         return Warm()
     names: set[str] = set()
     lacking: list[tuple[str, Lack]] = []
