@@ -103,8 +103,9 @@ def _kept(world: SimWorld) -> dict[str, str]:
             # A spare one may be closed to small jobs.
             and (not node.is_drain or code_of(node.reason) is DrainCode.CLOSED)
         ]
-        found.update(dict.fromkeys(nodes[: most_kept(world, pool)], pool.name))
         held = world.compute.prepaid.held
+        nodes.sort(key=lambda name: name in held)  # which may be of no use for what is kept
+        found.update(dict.fromkeys(nodes[: most_kept(world, pool)], pool.name))
         paid_for = [name for name in nodes if name in held and held[name].ends_at_s is None]
         found.update(dict.fromkeys(paid_for, pool.name))
     return found

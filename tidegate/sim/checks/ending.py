@@ -99,14 +99,16 @@ class IdleNodesGo(Check):
         return self.world.cluster.pool(instance.pool) if instance else None
 
     def _kept(self) -> set[str]:
-        """The nodes of pools that keep some, where no more than those are there, and those without
-        a job, where no more than a pool's headroom have none. One that leaves is none of them.
+        """The nodes of pools that keep some, where no more than those are there beside what is paid
+        for in advance, which may be of no use for it, and those without a job, where no more than a
+        pool's headroom have none. One that leaves is none of them.
         """
         nodes = self.world.slurm.nodes
         found: set[str] = set()
+        prepaid = self.world.compute.prepaid.held
         for pool in self.world.cluster.pools:
             if most := most_kept(self.world, pool):
-                here = [name for name in nodes if self._pool(name) is pool]
+                here = [name for name in nodes if self._pool(name) is pool and name not in prepaid]
                 here = [name for name in here if not nodes[name].is_drain]
                 found.update(here if len(here) <= most else ())
                 free = [name for name in here if not nodes[name].jobs]
