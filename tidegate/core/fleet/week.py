@@ -8,6 +8,7 @@ the same hour of earlier weeks. The week counts where its squared error has been
 Hours are of UTC. A week counts for two thirds of the one after it.
 """
 
+from bisect import bisect_left
 from dataclasses import replace
 from math import exp, sqrt
 
@@ -83,7 +84,7 @@ def with_piece(week: Week | None, hour: int, piece_s: float, jobs: float, nodes:
     newest = round(had_nodes + nodes, 3), round(had_jobs + jobs, 3), round(used, 3)
     seen = replace(seen, newest=newest)
     others = (each for each in week.hours if each.hour != of_week and not _is_over(each, number))
-    hours = sorted((*others, seen), key=lambda each: each.hour)
+    hours = sorted((*others, seen), key=lambda each: each.hour)  # as `_seen` wants them
     return replace(week, hours=tuple(hours))
 
 
@@ -139,8 +140,10 @@ def _came(week: Week, hour: int) -> float:
 
 
 def _seen(week: Week, of_week: int, number: int) -> HourSeen:
-    found = (each for each in week.hours if each.hour == of_week)
-    return next(found, HourSeen(of_week, number))
+    place = bisect_left(week.hours, of_week, key=lambda each: each.hour)
+    if place < len(week.hours) and week.hours[place].hour == of_week:
+        return week.hours[place]
+    return HourSeen(of_week, number)
 
 
 def _is_over(seen: HourSeen, week: int) -> bool:
