@@ -219,7 +219,19 @@ def test_a_cut_list_of_tasks_is_unreadable():
 
 
 def test_a_foreign_gres_is_unreadable():
-    assert "gres/shard:2" in one(tres_per_node="gres/shard:2").unreadable
+    assert "gres/mps:50" in one(tres_per_node="gres/mps:50").unreadable
+
+
+@pytest.mark.parametrize("asked", ["gres:shard:3", "gres/shard:3", "gres/shard=3"])
+def test_shards_are_parts_of_one_gpu(asked):
+    shape = one(tres_per_node=asked).shape
+
+    assert (shape.gres, shape.gpus, shape.gpu_type) == ("shard", 3, "")
+
+
+def test_a_gpu_and_shards_on_one_node_are_unreadable():
+    """Slurm has no GPU of which it could give both."""
+    assert "several GRES" in one(tres_per_node="gres/gpu:1,gres/shard:1").unreadable
 
 
 def test_a_job_whose_requeue_slurm_expedites_waits_as_others_do():

@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping
 from math import ceil
 
-from tidegate.adapters.slurm_text import GRES_NAMES, memory_mib, number, value
+from tidegate.adapters.slurm_gres import GRES_NAMES
+from tidegate.adapters.slurm_text import memory_mib, number, value
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.slurm import WAITING_STATES, Shape, Spread
 

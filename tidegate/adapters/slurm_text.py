@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
+from tidegate.adapters.slurm_gres import devices, node_gres
 from tidegate.core.demand.accounting import LEFT, MINUTES, WALL
 from tidegate.core.model.errors import SlurmUnavailable
 from tidegate.core.model.slurm import Association, Licence, Node, NodeState, SetBy
@@ -22,13 +23,10 @@ NO_LIMITS = frozenset({"UNLIMITED", "Partition_Limit"})
 
 _NUMBER = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,9}))?([KMGTP]?)", re.ASCII)
 _TIME = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,9}(?::[0-9]{1,4}){0,2})", re.ASCII)
-# What Tidegate can buy: GPUs, and the Neuron devices of Trainium and Inferentia.
-GRES_NAMES = ("gpu", "neuron")
 _TRES_LIMITS = frozenset(
     {"GrpTRES", "GrpTRESMins", "GrpTRESRunMins", "MaxTRESPJ", "MaxTRESPN", "MaxTRESMinsPJ"}
     | {"MaxTRESPU", "MaxTRESPA"}
 )
-_NODE_GRES = re.compile(r"(gpu|neuron)(?::([A-Za-z][^:,()=]*))?:([0-9]{1,9})", re.ASCII)
 _NAME = re.compile(r"^NodeName=(\S+)", re.MULTILINE)
 _REASON = re.compile(
     r" Reason=(.*?)(?: \[([^\[\]]*)@([^\[\]]*)\])?(?: Extra=.*?)?(?: Comment=(.*))?$"
@@ -146,25 +144,28 @@ def _node(line: str, slurm_user: str, opened: dict[str, str]) -> Node | None:
         state = NodeState.parse(fields["State"])
         if not any(word.startswith("DYNAMIC") for word in state.words):
             return None
-        gpus, gres, gpu_type = _node_gpus(fields.get("Gres", ""))
+        has, used = node_gres(fields.get("Gres", "")), node_gres(fields.get("GresUsed", ""))
         reason = _REASON.search(line)
         return Node(
             name=fields["NodeName"],
             state=state,
             cpus=number(fields.get("CPUEfctv") or fields["CPUTot"]),
             memory_mib=number(fields["RealMemory"]),
-            gpus=gpus,
-            gpu_type=gpu_type,
+            gpus=has.count,
+            gpu_type=has.gpu_type,
             cpus_alloc=number(fields["CPUAlloc"]),
             memory_alloc_mib=number(fields["AllocMem"]),
-            gpus_alloc=_node_gpus(fields.get("GresUsed", ""))[0],
+            gpus_alloc=used.count,
             features=words(fields.get("ActiveFeatures", "")),
             reason=reason.group(1) if reason else "",
             last_busy_at_s=instant_s(fields.get("LastBusyTime", "")),
-            gres=gres,
+            gres=has.gres,
             weight=number(fields.get("Weight", "1")),
             set_by=_set_by(reason, slurm_user, _is_left_over(fields, state, reason, opened)),
             address=value(fields.get("NodeAddr", "")),
+            devices=devices(has, used),
+            shards=has.shards,
+            gpus_shared=used.shared,
         )
     except KeyError as error:
         raise ParseError(f"scontrol show nodes printed no {error} in {line[:80]!r}.") from error
@@ -204,14 +205,6 @@ def _set_by(found: re.Match[str] | None, slurm_user: str, is_left_over: bool) ->
             return SetBy.ROOT
         case _:
             return SetBy.SLURM if user == slurm_user else SetBy.USER
-
-
-def _node_gpus(text: str) -> tuple[int, str, str]:
-    """Count, GRES and type in `gpu:a10g:4(S:0-1)`; of several the first one's name and type."""
-    # Brackets hold indices with commas of their own, as in `gpu:t4:2(IDX:0,2)`.
-    found = _NODE_GRES.findall(re.sub(r"\([^()]*\)", "", text))
-    count = sum(int(count) for _, _, count in found)
-    return (count, found[0][0], found[0][1]) if found else (0, GRES_NAMES[0], "")
 
 
 def closed_partitions(text: str) -> dict[str, str]:

@@ -14,7 +14,8 @@ from dataclasses import replace
 from operator import attrgetter
 
 from tidegate.core.buy.bins import Bins
-from tidegate.core.buy.launches import LAUNCHES_MAX, owned
+from tidegate.core.buy.dealing import owned
+from tidegate.core.buy.launches import LAUNCHES_MAX
 from tidegate.core.buy.purchase import Purchase
 from tidegate.core.buy.steering import Steering
 from tidegate.core.demand.deadline import due_s

@@ -309,5 +309,6 @@ def _node_record(
         account=launch.account,
         user=cluster.counted(launch.user),
         template=instance.template,
+        layout=launch.layout,
         for_jobs=(gang,) if gang in launch.for_jobs else jobs_of(launch, number),
     )

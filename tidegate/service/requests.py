@@ -10,7 +10,9 @@ from tidegate.core.model.ec2 import (
     GATE_TAG,
     JOB_TAG,
     LAUNCH_TAG,
+    MIG_TAG,
     POOL_TAG,
+    TAG_VALUE_MAX,
     TEMPLATE_TAG,
     USER_TAG,
     FleetRequest,
@@ -21,9 +23,6 @@ from tidegate.core.model.ec2 import (
 )
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Launch
-
-# Source: EC2, "Tag your Amazon EC2 resources".
-TAG_VALUE_MAX = 256
 
 
 @frozen
@@ -55,6 +54,8 @@ def fleet_request(
     tags = {CLUSTER_TAG: cluster, LAUNCH_TAG: launch.launch_id, POOL_TAG: launch.pool}
     if launch.gated_for:
         tags[GATE_TAG] = "drain"
+    if launch.layout:
+        tags[MIG_TAG] = launch.layout
     job = launch.for_jobs[0] if launch.for_jobs else ""
     owner = {ACCOUNT_TAG: launch.account, USER_TAG: launch.user, JOB_TAG: job}
     tags |= {key: value[:TAG_VALUE_MAX] for key, value in owner.items() if value}

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
+from tidegate.core.buy.parts import Parts, parts_of_node, parts_of_type
 from tidegate.core.demand.demand import Need
 from tidegate.core.demand.fit import satisfies
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import InstanceType, Offering
-from tidegate.core.model.slurm import Node, Shape
+from tidegate.core.model.slurm import SHARD, Job, Node, Shape
 
 type Place = tuple[str, str]
 """A pool and a zone; "" for any pool."""
@@ -30,6 +31,7 @@ class Bin:
 
     `for_jobs`: those that it was bought for, while it boots; others may use it as well.
     `is_anywhere`: its zone is not known yet, `offering` names one of several.
+    `parts`: its free devices where they are not all alike or whole; `gpus` is then of them.
     `worth`: whether a job is worth the node; `is_lossy`: whether interruptions would cost it more
     than the node saves.
     """
@@ -54,6 +56,7 @@ class Bin:
     is_anywhere: bool = False
     worth: Callable[[Need], bool] | None = None
     is_lossy: Callable[[Need], bool] | None = None
+    parts: Parts | None = None
 
     def takes(self, need: Need) -> bool:
         """Whether one node's share of the job fits here, next to what is already here."""
@@ -76,18 +79,21 @@ class Bin:
         """How many such shares fit."""
         if shape.is_exclusive and not self.is_empty:
             return 0
-        if shape.gpus and shape.gres != self.gres:
-            return 0
-        if shape.gpus and shape.gpu_type and shape.gpu_type != self.gpu_type:
-            return 0
         room = 1 if shape.is_exclusive else self.cpus // (shape.cpus or 1)
-        if shape.cpus > self.cpus or shape.gpus > self.gpus or shape.memory_mib > self.memory_mib:
+        if shape.cpus > self.cpus or shape.memory_mib > self.memory_mib:
             return 0
         if shape.gpus:
-            room = min(room, self.gpus // shape.gpus)
+            room = min(room, self._devices_for(shape))
         if shape.memory_mib:
             room = min(room, self.memory_mib // shape.memory_mib)
         return room
+
+    def _devices_for(self, shape: Shape) -> int:
+        if self.parts is not None:
+            return self.parts.room(shape)
+        if shape.gres != self.gres or shape.gpu_type not in ("", self.gpu_type):
+            return 0
+        return self.gpus // shape.gpus
 
     def put(self, need: Need, count: int = 1) -> None:
         shape = need.shape
@@ -96,7 +102,11 @@ class Bin:
         if shape.is_exclusive:
             self.gpus = self.cpus = self.memory_mib = 0
             return
-        self.gpus -= shape.gpus * count
+        if self.parts is None:
+            self.gpus -= shape.gpus * count
+        elif shape.gpus:
+            self.parts = self.parts.less(shape, count)
+            self.gpus = self.parts.gpus
         self.cpus -= shape.cpus * count
         self.memory_mib -= shape.memory_mib * count
 
@@ -108,13 +118,20 @@ class Bin:
         if shape.is_exclusive:
             self.gpus, self.cpus, self.memory_mib = before.gpus, before.cpus, before.memory_mib
             return
-        self.gpus += shape.gpus
+        if self.parts is None:
+            self.gpus += shape.gpus
+        elif shape.gpus:
+            self.parts = self.parts.plus(shape, before.parts)
+            self.gpus = self.parts.gpus
         self.cpus += shape.cpus
         self.memory_mib += shape.memory_mib
 
 
-def bin_of_node(node: Node, pool: Pool, offering: Offering, gated_for: str) -> Bin:
-    """A registered node with what Slurm has left on it."""
+def bin_of_node(
+    node: Node, pool: Pool, offering: Offering, gated_for: str, jobs: Sequence[Job] = ()
+) -> Bin:
+    """A registered node with what Slurm has left on it; `jobs`: those that it has."""
+    parts = parts_of_node(node, jobs)
     return Bin(
         name=node.name,
         kind=BinKind.EXISTING,
@@ -123,19 +140,27 @@ def bin_of_node(node: Node, pool: Pool, offering: Offering, gated_for: str) -> B
         features=node.features or pool.features(offering.instance_type, offering.market),
         gpu_type=node.gpu_type,
         gres=node.gres,
-        gpus=node.gpus - node.gpus_alloc,
+        gpus=parts.gpus if parts else node.gpus - node.gpus_alloc,
         cpus=node.cpus - node.cpus_alloc,
         memory_mib=node.memory_mib - node.memory_alloc_mib,
         is_empty=not node.state.is_busy,
         gated_for=gated_for,
         is_reserved=node.state.is_reserved,
+        parts=parts,
     )
 
 
 def bin_of_type(
-    name: str, pool: Pool, offering: Offering, *, of: InstanceType, gated_for: str
+    name: str,
+    pool: Pool,
+    offering: Offering,
+    *,
+    of: InstanceType,
+    gated_for: str,
+    layout: str = "",
 ) -> Bin:
-    """A whole node of this type, not yet registered."""
+    """A whole node of this type, not yet registered; `layout`: of its GPUs, where they are cut."""
+    parts = parts_of_type(of, layout)
     return Bin(
         name=name,
         kind=BinKind.IN_FLIGHT,
@@ -144,21 +169,29 @@ def bin_of_type(
         features=pool.features(of.name, offering.market),
         gpu_type=of.gpu_type,
         gres=of.gres,
-        gpus=of.gpus,
+        gpus=parts.gpus if parts else of.gpus,
         cpus=of.vcpus,
         memory_mib=of.slurm_memory_mib,
         gated_for=gated_for,
+        parts=parts,
     )
 
 
 def bin_of_any(
-    pool: Pool, choice: Sequence[tuple[Offering, InstanceType]], *, gated_for: str
+    pool: Pool,
+    choice: Sequence[tuple[Offering, InstanceType]],
+    *,
+    gated_for: str,
+    layout: str = "",
 ) -> Bin:
     """A node of which nobody knows yet what it is: it has what each of the choice has.
 
     Source: CreateFleet launches any override of its request, whatever their order.
     """
-    each = [bin_of_type("", pool, offering, of=of, gated_for=gated_for) for offering, of in choice]
+    each = [
+        bin_of_type("", pool, offering, of=of, gated_for=gated_for, layout=layout)
+        for offering, of in choice
+    ]
     kinds = {(one.gres, one.gpu_type) for one in each}
     gres = {one.gres for one in each}
     return replace(
@@ -167,6 +200,7 @@ def bin_of_any(
         gpu_type=each[0].gpu_type if len(kinds) == 1 else "",
         gres=each[0].gres if len(gres) == 1 else "",
         gpus=min(one.gpus for one in each),
+        parts=min((one.parts for one in each if one.parts), key=lambda p: p.gpus, default=None),
         cpus=min(one.cpus for one in each),
         memory_mib=min(one.memory_mib for one in each),
         is_anywhere=len({one.offering.zone for one in each}) > 1,
@@ -229,7 +263,8 @@ class Bins:
     def first(self, need: Need, start: int) -> int:
         """The position of the first bin from `start` on that takes the job; past the end: none."""
         order, shape, pools = self._order, need.shape, need.pools
-        gpus, cpus, memory_mib = shape.gpus, shape.cpus, shape.memory_mib
+        gpus = 0 if shape.gres == SHARD else shape.gpus
+        cpus, memory_mib = shape.cpus, shape.memory_mib
         for position in range(start, len(order)):
             each = order[position]
             if (

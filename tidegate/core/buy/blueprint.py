@@ -11,6 +11,7 @@ from itertools import chain
 
 from tidegate.core.buy.fillers import BestFit, ByMemory, Item, LargestFirst, spare_usd
 from tidegate.core.buy.groups import Group
+from tidegate.core.buy.shares import fill, largest_first, shared_ones, usd_of_part
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.offers.catalogue import Entry, balance, bits, gres, holds, lowest
 from tidegate.core.offers.cost import Expected
@@ -28,7 +29,8 @@ NEW_TYPE_FACTOR = 1.01
 @dataclass(slots=True, eq=False)
 class Config:
     """A node's content, to be bought `times` times. `parts`: how many jobs of each group;
-    `mask`: the entries of the offer group on which all of them may run, and which hold them.
+    `mask`: the entries of the offer group on which all of them may run, and which hold them;
+    `layout`: what its GPUs are cut into for them, "": they are not.
     """
 
     offer_group: OfferGroup
@@ -37,6 +39,7 @@ class Config:
     mask: int
     times: int
     left: int
+    layout: str = ""
 
     @property
     def entry(self) -> Entry:
@@ -49,6 +52,7 @@ class _Draw:
     offer_group: OfferGroup
     number: int
     parts: list[tuple[Item, int]]
+    layout: str = ""
 
 
 class Blueprint:
@@ -65,6 +69,7 @@ class Blueprint:
         self._spare: tuple[float, float] = (0.0, 0.0)
         self._roomy: dict[tuple[OfferGroup, int, int], list[int]] = {}
         self._by_memory = ByMemory([])
+        self._shared: list[Item] = []
 
     def draw(self, groups: Sequence[Group]) -> None:
         """Give each group the configs that hold all of its unplanned jobs, where there are any."""
@@ -96,6 +101,8 @@ class Blueprint:
             item.fitting = _distinct(item, allowed)
             if item.fitting:
                 item.masks = dict(tier)
+                if shared := tuple(shared_ones(item)):
+                    item.is_shared, item.fitting = True, shared
                 self._choose(item)
                 break
         return item
@@ -104,7 +111,9 @@ class Blueprint:
         found: list[tuple[float, int, OfferGroup, int]] = []
         for order, (offer_group, mask) in enumerate(item.fitting):
             catalogue, expected = offer_group.catalogue, item.on(offer_group)
-            if item.group.need.shape.is_exclusive:
+            if item.is_shared:
+                near = [(usd_of_part(item, catalogue.entries[n]), n) for n in bits(mask)]
+            elif item.group.need.shape.is_exclusive:
                 first = lowest(mask)
                 near = [(catalogue.entries[first].usd_per_hour, first)]
             else:
@@ -138,7 +147,8 @@ class Blueprint:
 
     def _index(self, items: list[Item]) -> None:
         """Who may fill the rest of a node."""
-        sharing = [item for item in items if not item.group.need.shape.is_exclusive]
+        self._shared = largest_first(item for item in items if item.is_shared)
+        sharing = [i for i in items if not (i.is_shared or i.group.need.shape.is_exclusive)]
         self._with_gpus = LargestFirst([item for item in sharing if item.group.size[0]])
         without = [item for item in sharing if not item.group.size[0]]
         self._without, self._by_memory = BestFit(without), ByMemory(without)
@@ -147,12 +157,39 @@ class Blueprint:
 
     def _best(self, item: Item) -> _Draw | None:
         best: _Draw | None = None
+        if item.is_shared:
+            return min(self._shared_nodes(item), key=lambda each: each.cost_per_worth, default=None)
         for offer_group, number in self._candidates(item):
             for start in self._starts(item, offer_group, number):
                 drawn = self._fill(offer_group, number, start)
                 if best is None or drawn.cost_per_worth < best.cost_per_worth * WORTH:
                     best = drawn
         return best
+
+    def _shared_nodes(self, item: Item) -> Iterator[_Draw]:
+        """Nodes whose GPUs are shared, with what each costs per GPU that jobs have of it."""
+        found = [(group, number) for group, mask in item.fitting for number in bits(mask)]
+        in_stock = [each for each in found if self._is_in_stock(*each)] or self._without_stock(item)
+        for offer_group, number in in_stock:
+            filled = fill(offer_group, number, item, self._joining(offer_group, number))
+            if filled.parts:
+                usd_per_hour = offer_group.catalogue.entries[number].usd_per_hour
+                usd = filled.hours * usd_per_hour + filled.wait_usd
+                yield _Draw(usd / filled.gpus, offer_group, number, filled.parts, filled.layout)
+
+    def _joining(self, offer_group: OfferGroup, number: int) -> list[Item]:
+        """Who else may be on such a node, the largest parts first."""
+        return [
+            other
+            for other in self._shared
+            if other.left
+            and offer_group.hazard_per_hour <= other.hazard_max
+            and self._mask_of(other, offer_group) >> number & 1
+        ]
+
+    def _is_in_stock(self, offer_group: OfferGroup, number: int) -> bool:
+        offering = offer_group.catalogue.entries[number].offering
+        return not offer_group.market.is_prepaid or self._left(offering) > 0
 
     def _starts(
         self, item: Item, offer_group: OfferGroup, number: int
@@ -191,12 +228,7 @@ class Blueprint:
                 mask &= offer_group.catalogue.fit(whole, devices)
                 if mask:
                     found[offer_group, lowest(mask)] = None
-        available = [
-            (offer_group, number)
-            for offer_group, number in found
-            if not offer_group.market.is_prepaid
-            or self._left(offer_group.catalogue.entries[number].offering) > 0
-        ]
+        available = [each for each in found if self._is_in_stock(*each)]
         if not available:
             available = self._without_stock(item)
         return sorted(available, key=lambda e: e[0].catalogue.entries[e[1]].usd_per_hour)
@@ -289,16 +321,20 @@ class Blueprint:
             return 0
         if offer_group.hazard_per_hour > other.hazard_max:
             return 0
-        mask = other.masks.get(offer_group)
-        if mask is None:
-            mask = other.masks[offer_group] = self._offer_groups.mask(other.group.need, offer_group)
-        if not mask >> number & 1:
+        if not self._mask_of(other, offer_group) >> number & 1:
             return 0
         free = (room[0], room[1], room[2])
         return min(other.left, holds(free, other.group.size))
 
+    def _mask_of(self, other: Item, offer_group: OfferGroup) -> int:
+        if offer_group not in other.masks:
+            other.masks[offer_group] = self._offer_groups.mask(other.group.need, offer_group)
+        return other.masks[offer_group]
+
     def _mask(self, drawn: _Draw) -> int:
         """The entries on which a whole draw may run and that hold it."""
+        if drawn.parts[0][0].is_shared:  # another type has other GPUs, or cuts them in another way
+            return 1 << drawn.number
         mask = drawn.offer_group.catalogue.all
         for item, _ in drawn.parts:
             mask &= item.masks[drawn.offer_group]
@@ -315,7 +351,7 @@ class Blueprint:
         self._used.add((drawn.offer_group, drawn.number))
         parts = tuple((item.group, count) for item, count in drawn.parts)
         mask = self._mask(drawn)
-        config = Config(drawn.offer_group, drawn.number, parts, mask, times, times)
+        config = Config(drawn.offer_group, drawn.number, parts, mask, times, times, drawn.layout)
         for item, count in drawn.parts:
             item.left -= count * times
             item.group.configs.append(config)

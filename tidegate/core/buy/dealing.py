@@ -1,11 +1,13 @@
 """What comes of a launch, dealt out: whole gangs of those that share it, and jobs to nodes."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from tidegate.core.model.ec2 import Instance
 from tidegate.core.model.ledger import Launch
+from tidegate.core.model.slurm import Job
 
 # Of a node that many jobs share; a record of the ledger holds them.
 JOBS_PER_NODE_MAX = 20
@@ -75,3 +77,12 @@ def jobs_of(launch: Launch, number: int) -> tuple[str, ...]:
         return jobs
     first, last = number * len(jobs) // count, -(-(number + 1) * len(jobs) // count)
     return jobs[first:last][:JOBS_PER_NODE_MAX]
+
+
+def owned(launches: Sequence[Launch], jobs: Iterable[Job]) -> Iterator[Launch]:
+    """The launches with account and user of the first job of each, who pays for its nodes."""
+    first = {each.for_jobs[0] for each in launches if each.for_jobs}
+    owners = {job.job_id: job for job in jobs if job.job_id in first} if first else {}
+    for each in launches:
+        owner = owners.get(each.for_jobs[0]) if each.for_jobs else None
+        yield replace(each, account=owner.account, user=owner.user) if owner else each

@@ -21,7 +21,7 @@ PRUNE_EVERY = 64
 class Item:
     """The jobs of a group as bin packing sees them: its items, of which `left` have no bin yet.
 
-    `worth_usd`: the price of one of them by itself.
+    `worth_usd`: the price of one of them by itself. `is_shared`: they ask for parts of GPUs.
     """
 
     group: Group
@@ -32,6 +32,7 @@ class Item:
     hazard_max: float
     known: dict[tuple[float, float, float | None], Expected] = field(default_factory=dict)
     masks: dict[OfferGroup, int] = field(default_factory=dict)
+    is_shared: bool = False
 
     def on(self, offer_group: OfferGroup) -> Expected:
         """What one of them needs of a node."""

@@ -1,7 +1,7 @@
 """Launches in the making, within every limit and around resting offerings."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from tidegate.core.buy.bins import Place
@@ -12,7 +12,6 @@ from tidegate.core.demand.demand import Need
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import OVERRIDES_MAX, Market, Offering, Template
 from tidegate.core.model.ledger import Launch
-from tidegate.core.model.slurm import Job
 from tidegate.core.offers.catalogue import bits
 from tidegate.core.offers.limits import CLUSTER, Load, Usage
 from tidegate.core.offers.offers import OfferGroup, OfferGroups, Option
@@ -40,7 +39,7 @@ class LaunchBuilder:
         self._usage = usage
         self.launches_max = launches_max
         self._pending_launches: list[PendingLaunch] = []
-        self._shared: dict[tuple[OfferGroup, int, str], PendingLaunch] = {}
+        self._shared: dict[tuple[OfferGroup, int, str, str], PendingLaunch] = {}
         self._of_gangs: dict[_KindOfGang, PendingLaunch] = {}
         self._bounds: dict[str, int] = {}
         self._num_nodes = 0
@@ -58,6 +57,7 @@ class LaunchBuilder:
     def has_room_for(self, configs: Sequence[Config]) -> bool:
         """Whether all nodes of all of them may be bought, so that their order does not matter."""
         nodes: Counter[tuple[OfferGroup, int]] = Counter()
+        keys = {(each.offer_group, each.number, "", each.layout) for each in configs}
         loads: dict[str, Load] = defaultdict(Load)
         counts: Counter[str] = Counter()
         for config in configs:
@@ -77,7 +77,7 @@ class LaunchBuilder:
                 and self._offer_groups.reserved_capacity.left(offering) < count
             ):
                 return False
-        new = sum((offer_group, number, "") not in self._shared for offer_group, number in nodes)
+        new = sum(key not in self._shared for key in keys)
         return len(self._pending_launches) + new <= self.launches_max and all(
             self._usage.holds(scope, counts[scope], load) for scope, load in loads.items()
         )
@@ -87,7 +87,11 @@ class LaunchBuilder:
         way, or the plan holds as many launches as it may, and then `is_full` is set.
         """
         pending = self._pending_launch_for(
-            config.offer_group, config.number, config.entry.offering, config.mask
+            config.offer_group,
+            config.number,
+            config.entry.offering,
+            config.mask,
+            layout=config.layout,
         )
         if pending is None:
             return False
@@ -286,11 +290,18 @@ class LaunchBuilder:
         return tuple(sorted(made, key=_is_paid_by_the_hour))
 
     def _pending_launch_for(
-        self, offer_group: OfferGroup, number: int, offering: Offering, mask: int, *, kept: str = ""
+        self,
+        offer_group: OfferGroup,
+        number: int,
+        offering: Offering,
+        mask: int,
+        *,
+        kept: str = "",
+        layout: str = "",
     ) -> PendingLaunch | None:
         """The launch that one more such node goes to; None when there may be none."""
         self.is_full = False
-        key = (offer_group, number, kept)
+        key = (offer_group, number, kept, layout)
         pending = self._shared.get(key)
         usd = offer_group.catalogue.entries[number].usd_per_hour
         each = pending.each if pending else self._load(offer_group, number, mask, usd)
@@ -303,7 +314,7 @@ class LaunchBuilder:
                 self.is_cut = self.is_full = True
                 return None
             pending = self._shared[key] = PendingLaunch(
-                offer_group, number, offering, each, mask, kept=kept
+                offer_group, number, offering, each, mask, kept=kept, layout=layout
             )
             self._pending_launches.append(pending)
         return pending
@@ -364,7 +375,7 @@ class LaunchBuilder:
         if pending.offer_group.market.is_prepaid:
             return (pending.offering,)
         pool, catalogue = pending.offer_group.pool, pending.offer_group.catalogue
-        mask = pending.mask | 1 << pending.number
+        mask = pending.choice
         found, types = [pending.offering], {pending.number}
         lossy, but = self._lossy(pending, mask), {pending.offering, *pending.but}
         for position, (usd, number, offering) in enumerate(catalogue.by_zone()):
@@ -383,15 +394,6 @@ class LaunchBuilder:
             if len(found) == OVERRIDES_MAX:
                 break
         return tuple(found)
-
-
-def owned(launches: Sequence[Launch], jobs: Iterable[Job]) -> Iterator[Launch]:
-    """The launches with account and user of the first job of each, who pays for its nodes."""
-    first = {each.for_jobs[0] for each in launches if each.for_jobs}
-    owners = {job.job_id: job for job in jobs if job.job_id in first} if first else {}
-    for each in launches:
-        owner = owners.get(each.for_jobs[0]) if each.for_jobs else None
-        yield replace(each, account=owner.account, user=owner.user) if owner else each
 
 
 def _is_paid_by_the_hour(launch: Launch) -> bool:

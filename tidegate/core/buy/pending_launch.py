@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from tidegate.core.demand.demand import Need
 from tidegate.core.model.ec2 import Offering, Template
 from tidegate.core.model.ledger import Launch
+from tidegate.core.model.mig import uniform
 from tidegate.core.offers.limits import Load
 from tidegate.core.offers.offers import OfferGroup
 
@@ -17,7 +18,7 @@ class PendingLaunch:
     `each`: what a node of it counts against the limits. `mask`: the entries of the offer group on
     which all its jobs may run, also the fullest of its nodes. `zone` "": any. `needs`: one of each
     kind of its jobs. `template`: what its nodes are made from; None: as all others; `but`: what
-    rests for it.
+    rests for it. `layout`: what GPUs are cut into for its jobs; "": for those of one kind, or none.
     """
 
     offer_group: OfferGroup
@@ -35,6 +36,14 @@ class PendingLaunch:
     share: int = 0
     template: Template | None = None
     but: frozenset[Offering] = frozenset()
+    layout: str = ""
+
+    @property
+    def choice(self) -> int:
+        """The entries that EC2 may choose from; a layout is for the GPUs of one type."""
+        alone = 1 << self.number
+        is_cut = self.offer_group.catalogue.entries[self.number].instance_type.profiles
+        return alone if is_cut else self.mask | alone
 
     @property
     def min_count(self) -> int:
@@ -78,7 +87,14 @@ class PendingLaunch:
             reason=reason + self._relaxed(offerings) + self._tried(),
             gangs=tuple(self.gangs) if len(self.gangs) > 1 else (),
             template=self.template,
+            layout=self.layout or self._usual_layout(),
         )
+
+    def _usual_layout(self) -> str:
+        """As many instances as GPUs hold of what a gang asks, else of the pool's first profile."""
+        of = self.offer_group.catalogue.entries[self.number].instance_type
+        asked = next((need.shape.gpu_type for need in self.needs.values() if need.shape.gpus), "")
+        return uniform(of.profiles, of.gpus, asked) if of.profiles else ""
 
     def _tried(self) -> str:
         made_from = self.template.digest if self.template else ""

@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import islice
 
 from tidegate.core.demand.demand import Need
-from tidegate.core.demand.fit import lacks, satisfies
+from tidegate.core.demand.fit import has_devices, lacks, satisfies
 from tidegate.core.fleet.cures import remedy, words
 from tidegate.core.fleet.judge import BOOT_FAILURES
 from tidegate.core.model.cluster import Pool
@@ -270,9 +270,8 @@ def too_small(types: tuple[InstanceType, ...], shape: Shape) -> WhyNot | None:
     if any(not lacks(shape, each) for each in types):
         return None
     nearest = min(types, key=lambda each: (_shortage(shape, each), each.name))
-    right = [t for t in types if _has_kind(shape, t)]
     asked = (
-        ("gpus", shape.gpus, max((t.gpus for t in right), default=0)),
+        ("gpus", shape.gpus, max(has_devices(shape, t) for t in types)),
         ("cpus", shape.cpus, max(t.vcpus for t in types)),
         ("memory_mib", shape.memory_mib, max(t.slurm_memory_mib for t in types)),
     )
@@ -283,16 +282,11 @@ def too_small(types: tuple[InstanceType, ...], shape: Shape) -> WhyNot | None:
 def _shortage(shape: Shape, each: InstanceType) -> float:
     """How far the type is from holding the shape: the sum of the missing parts, each 0 to 1."""
     pairs = (
-        (shape.gpus, each.gpus if _has_kind(shape, each) else 0),
+        (shape.gpus, has_devices(shape, each)),
         (shape.cpus, each.vcpus),
         (shape.memory_mib, each.slurm_memory_mib),
     )
     return sum(max(asks - has, 0) / asks for asks, has in pairs if asks)
-
-
-def _has_kind(shape: Shape, each: InstanceType) -> bool:
-    """Whether the devices of the type are those that the shape asks for."""
-    return each.gres == shape.gres and shape.gpu_type in ("", each.gpu_type)
 
 
 def _loads(offer_group: OfferGroup, mask: int) -> Iterator[tuple[Entry, Load]]:

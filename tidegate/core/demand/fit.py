@@ -4,16 +4,20 @@ from collections.abc import Sequence
 
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import InstanceType
-from tidegate.core.model.slurm import Shape
+from tidegate.core.model.mig import SLICES
+from tidegate.core.model.slurm import SHARD, Shape
 
 
 def lacks(shape: Shape, instance_type: InstanceType) -> str:
     """The first dimension in which one node of this type is too small, "" when it fits."""
-    if shape.gpus and instance_type.gpus and shape.gres != instance_type.gres:
+    if shape.gpus and (shape.gres == SHARD or instance_type.profiles):
+        if why := _lacks_shares(shape, instance_type):
+            return why
+    elif shape.gpus and instance_type.gpus and shape.gres != instance_type.gres:
         return f"{instance_type.name} has {instance_type.gres} devices, not {shape.gres}"
-    if shape.gpus and shape.gpu_type and shape.gpu_type != instance_type.gpu_type:
+    elif shape.gpus and shape.gpu_type and shape.gpu_type != instance_type.gpu_type:
         return f"{instance_type.name} has {instance_type.gpu_type} GPUs, not {shape.gpu_type}"
-    if shape.gpus > instance_type.gpus:
+    elif shape.gpus > instance_type.gpus:
         return f"{instance_type.name} has {instance_type.gpus} GPUs, the job asks {shape.gpus}"
     if shape.cpus > instance_type.vcpus:
         return f"{instance_type.name} has {instance_type.vcpus} CPUs, the job asks {shape.cpus}"
@@ -25,12 +29,51 @@ def lacks(shape: Shape, instance_type: InstanceType) -> str:
     return ""
 
 
+def part_of_gpu(shape: Shape, of: InstanceType) -> float:
+    """How many GPUs of a node of this type the shape's parts are; 0.0: it asks for no part."""
+    if shape.gres == SHARD:
+        return shape.gpus / of.shards_per_gpu if of.shards_per_gpu else 0.0
+    asked = (each for each in of.profiles if each.gpu_type == shape.gpu_type)
+    return sum(shape.gpus * each.size / SLICES for each in asked)
+
+
 def share(shape: Shape, of: InstanceType) -> float:
     """The part of a node that one node's share of a job fills."""
     if shape.is_exclusive:
         return 1.0
-    gpus = shape.gpus / of.gpus if of.gpus else 0.0
+    gpus = (part_of_gpu(shape, of) or shape.gpus) / of.gpus if of.gpus else 0.0
     return min(max(gpus, shape.cpus / of.vcpus, shape.memory_mib / of.slurm_memory_mib), 1.0)
+
+
+def has_devices(shape: Shape, instance_type: InstanceType) -> int:
+    """How many devices such a node has of the kind that the shape asks for; of shards, one GPU."""
+    if shape.gres == SHARD:
+        is_theirs = shape.gpu_type in ("", instance_type.gpu_type)
+        return instance_type.shards_per_gpu if is_theirs else 0
+    if instance_type.profiles:
+        asked = (each for each in instance_type.profiles if each.gpu_type == shape.gpu_type)
+        return sum(instance_type.gpus * each.most for each in asked)
+    is_kind = instance_type.gres == shape.gres
+    return instance_type.gpus * (is_kind and shape.gpu_type in ("", instance_type.gpu_type))
+
+
+def _lacks_shares(shape: Shape, instance_type: InstanceType) -> str:
+    """The same of a job that asks for shards, or for an instance of a GPU that nodes cut (MIG)."""
+    name = instance_type.name
+    if shape.gres == SHARD:
+        most = instance_type.shards_per_gpu
+        if not most or shape.gpu_type not in ("", instance_type.gpu_type):
+            return f"the GPUs of {name} are not shared in shards of {shape.gpu_type or 'any type'}"
+        if shape.gpus > most:
+            return f"a GPU of {name} has {most} shards, the job asks {shape.gpus} of one GPU"
+        return ""
+    for each in instance_type.profiles:
+        if shape.gres == "gpu" and shape.gpu_type == each.gpu_type:
+            most = instance_type.gpus * each.most
+            few = f"{name} holds {most} MIG instances {each.name}, the job asks {shape.gpus}"
+            return few if shape.gpus > most else ""
+    known = ", ".join(each.gpu_type for each in instance_type.profiles)
+    return f"the GPUs of {name} are cut as jobs ask (MIG), which must name one of {known}"
 
 
 def satisfies(constraint: str, features: tuple[str, ...]) -> bool:

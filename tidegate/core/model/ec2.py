@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.mig import Profile
 
 # Slurm sees less memory than EC2 advertises: the kernel and firmware take their part.
 # 95 % is what ParallelCluster assumes for its schedulable memory as well.
@@ -18,7 +19,11 @@ CLUSTER_TAG = "tidegate:cluster"
 LAUNCH_TAG = "tidegate:launch"
 POOL_TAG = "tidegate:pool"
 GATE_TAG = "tidegate:gate"
+MIG_TAG = "tidegate:mig"
 TEMPLATE_TAG = "tidegate:template"
+
+# Source: EC2, "Tag your Amazon EC2 resources".
+TAG_VALUE_MAX = 256
 
 # Whose job a node was launched for, for cost allocation.
 ACCOUNT_TAG = "tidegate:account"
@@ -71,6 +76,9 @@ class InstanceType:
     local_nvme_gib: int = 0
     is_efa: bool = False
     gres: str = "gpu"  #: GRES name: gpu, or neuron for Trainium and Inferentia
+    #: MIG profiles of which each node gets a layout of its own; none: its GPUs are all alike
+    profiles: tuple[Profile, ...] = ()
+    shards_per_gpu: int = 0  #: into so many shards Slurm counts each GPU; 0: none
 
     @property
     def slurm_memory_mib(self) -> int:

@@ -99,6 +99,7 @@ class NodeRecord:
     silent_s: float | None = None
     joined_at_s: float | None = None  #: when Slurm first had it; null: not yet
     user: str = ""  #: the user that it was launched for, if he has a budget
+    layout: str = ""  #: into which MIG instances its GPUs are cut; empty: as its pool says
 
     @property
     def is_orphan(self) -> bool:
@@ -192,6 +193,7 @@ class Launch:
     user: str = ""  #: whose job that is
     gangs: tuple[str, ...] = ()  #: equal gangs that share it, of min_count nodes each
     template: Template | None = None  #: what its nodes are made from; null: what the stack says
+    layout: str = ""  #: into which MIG instances its GPUs are cut; empty: as its pool says
 
 
 class LaunchStatus(StrEnum):

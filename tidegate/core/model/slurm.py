@@ -126,6 +126,19 @@ class SetBy(StrEnum):
     USER = "user"  # anybody else
 
 
+# The GRES of which a GPU gives several; what Slurm's guide calls sharding.
+SHARD = "shard"
+
+
+@frozen
+class Devices:
+    """GRES of one type on a node: MIG instances of a profile."""
+
+    gpu_type: str  #: GRES type, like a100_1g.5gb
+    count: int  #: how many there are
+    alloc: int = 0  #: how many are in use
+
+
 @frozen
 class Node:
     """A node as slurmctld sees it."""
@@ -147,6 +160,9 @@ class Node:
     #: who gave the reason: us, slurm, root or user; empty: nobody knows
     set_by: SetBy = SetBy.UNKNOWN
     address: str = ""  #: where slurmctld reaches it; empty: not told
+    devices: tuple[Devices, ...] = ()  #: its GPUs by type, where they are of several types
+    shards: int = 0  #: shards of its GPUs
+    gpus_shared: int = 0  #: GPUs of which shards are in use; no job gets them whole
 
 
 @frozen
@@ -158,7 +174,7 @@ class Shape:
     cpus: int = 1  #: CPUs
     memory_mib: int = 0  #: MiB of memory
     is_exclusive: bool = False  #: no other job on the node
-    gres: str = "gpu"  #: GRES name: gpu or neuron
+    gres: str = "gpu"  #: GRES name: gpu, neuron or shard
 
     def __str__(self) -> str:
         kind = self.gpu_type or ("GPU" if self.gres == "gpu" else self.gres)

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from tidegate.core.model.ec2 import InstanceType, Offering
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.slurm import Shape
+from tidegate.core.model.slurm import SHARD, Shape
 from tidegate.core.offers.limits import Load
 
 type Vector = tuple[int, int, int]
@@ -105,6 +105,7 @@ class Catalogue:
     _ladders: tuple[_Ladder, ...] = ()
     _loads: tuple[_Ladder, ...] = ()
     _gpu_types: dict[str, int] = field(default_factory=dict)
+    _shares: dict[str, _Ladder] = field(default_factory=dict)
     _cheapest_per_unit: tuple[tuple[list[float], list[int]], ...] = ()
     _fits: dict[tuple[Vector, str], int] = field(default_factory=dict)
     _per_cpu: list[tuple[float, float, int]] = field(default_factory=list)
@@ -123,9 +124,10 @@ class Catalogue:
             _Ladder.of([each.usd_per_hour for each in entries]),
         )
         for number, each in enumerate(types):
-            if each.gpus:
+            if each.gpus and not each.profiles:
                 for key in (f"{each.gres}:{each.gpu_type}", f"{each.gres}:"):
                     self._gpu_types[key] = self._gpu_types.get(key, 0) | 1 << number
+        self._shares = _share_ladders(types)
         self._cheapest_per_unit = tuple(_per_unit(entries, d) for d in range(3))
 
     def fit(self, need: Vector, gres: str = "") -> int:
@@ -138,11 +140,14 @@ class Catalogue:
             if len(self._fits) >= FITS_MAX:
                 self._fits.clear()
             found = self.all
-            for ladder, value in zip(self._ladders, need, strict=True):
+            for ladder, value in zip(self._ladders[1:], need[1:], strict=True):
                 if value > 0:
                     found &= ladder.at_least(value)
-            if need[0] and gres:
-                found &= self._gpu_types.get(gres, 0)
+            if need[0]:
+                whole = self._ladders[0].at_least(need[0])
+                whole &= self._gpu_types.get(gres, 0) if gres else self.all
+                shares = self._shares.get(gres)
+                found &= whole | (shares.at_least(need[0]) if shares else 0)
             self._fits[key] = found
         return found
 
@@ -231,6 +236,21 @@ class Catalogue:
                 for number in fitting:
                     yield self.price_per_job(need, number)
                     break
+
+
+def _share_ladders(types: Sequence[InstanceType]) -> dict[str, _Ladder]:
+    """By the GRES of a part of a GPU: of how many parts a node of each type is made at most, of
+    shards one GPU of it.
+    """
+    most: dict[str, list[float]] = {}
+    for number, each in enumerate(types):
+        parts = {f"gpu:{one.gpu_type}": each.gpus * one.most for one in each.profiles}
+        if each.shards_per_gpu:
+            names = (f"{SHARD}:", f"{SHARD}:{each.gpu_type}")
+            parts |= dict.fromkeys(names, each.shards_per_gpu)
+        for gres, count in parts.items():
+            most.setdefault(gres, [0.0] * len(types))[number] = count
+    return {gres: _Ladder.of(counts) for gres, counts in most.items()}
 
 
 def _per_unit(entries: Sequence[Entry], dimension: int) -> tuple[list[float], list[int]]:

@@ -95,14 +95,16 @@ def _add_bins(
     is_lossy = _lossy_on_any(purchase, pool, choice)
     for number, gang in enumerate(gates):
         known = shown[number : number + 1]
-        each = bin_of_any(pool, known or choice, gated_for=gang)
+        each = bin_of_any(pool, known or choice, gated_for=gang, layout=launch.layout)
         each.name = f"{launch.launch_id}.{number}"
         each.for_jobs = jobs_of(launch, number)
         each.is_lossy = _lossy_on_any(purchase, pool, known) if known else is_lossy
         bins.add([each])
         if not known and len(choice) > 1:
             first, of = choice[0]
-            likely = bin_of_type(each.name, pool, first, of=of, gated_for=gang)
+            likely = bin_of_type(
+                each.name, pool, first, of=of, gated_for=gang, layout=launch.layout
+            )
             likely.is_anywhere, likely.for_jobs = each.is_anywhere, each.for_jobs
             likely.is_lossy = _lossy_on_any(purchase, pool, choice[:1])
             bins.hoped.append((each, likely))

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from tidegate.core.buy.bins import BinKind
+from tidegate.core.buy.parts import parts_freed
 from tidegate.core.buy.steering import ends_chance
 from tidegate.core.fleet.judge import Use
 from tidegate.core.model.slurm import Job, Node
@@ -35,10 +36,12 @@ def free_soon(snapshot: Snapshot, room: Room) -> bool:
             later_s = max(later_s for _, later_s in ending)
             is_empty = len(soon) == len(each.member.jobs) and not found.jobs
             gpus, cpus, memory_mib = _freed(node, soon)
+            parts = found.parts and parts_freed(found.parts, node, soon, is_all=is_empty)
             freed = replace(
                 found,
                 kind=BinKind.FREEING,
-                gpus=found.gpus + gpus,
+                gpus=parts.gpus if parts else found.gpus + gpus,
+                parts=parts,
                 cpus=found.cpus + cpus,
                 memory_mib=found.memory_mib + memory_mib,
                 is_empty=is_empty,

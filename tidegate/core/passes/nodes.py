@@ -134,7 +134,7 @@ def _add_bin(snapshot: Snapshot, room: Room, purchase: Purchase, judged: Judged)
         return
     if judged.use in (Use.CAPACITY, Use.GATED) and member.node is not None:
         gated_for = judged.gated_for if judged.use is Use.GATED else ""
-        found = bin_of_node(member.node, pool, member.offering, gated_for)
+        found = bin_of_node(member.node, pool, member.offering, gated_for, member.jobs)
         found.is_empty = not member.is_busy
         found.usd_per_hour = usd_per_hour(snapshot, member)
         found.is_closed = judged.is_closed
@@ -152,6 +152,7 @@ def _add_bin(snapshot: Snapshot, room: Room, purchase: Purchase, judged: Judged)
                 member.offering,
                 of=instance_type,
                 gated_for=member.gated_for,
+                layout=member.record.layout if member.record else "",
             )
             booting.for_jobs = member.record.for_jobs if member.record else ()
             booting.usd_per_hour = usd_per_hour(snapshot, member)

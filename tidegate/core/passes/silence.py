@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tidegate.core.buy.bins import Bins
-from tidegate.core.buy.launches import owned
+from tidegate.core.buy.dealing import owned
 from tidegate.core.buy.purchase import Purchase
 from tidegate.core.buy.steering import Steering
 from tidegate.core.fleet.fleet import Fleet

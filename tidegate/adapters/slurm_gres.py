@@ -1,0 +1,67 @@
+"""What Slurm's commands print of a node's GRES: GPUs, MIG instances of several profiles, shards.
+
+Pure, and never in doubt: what is no GRES that Tidegate can buy is left out.
+"""
+
+import re
+
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.slurm import SHARD, Devices
+
+# What Tidegate can buy: GPUs, and the Neuron devices of Trainium and Inferentia.
+GRES_NAMES = ("gpu", "neuron", SHARD)
+
+_NODE_GRES = re.compile(r"(gpu|neuron|shard)(?::([A-Za-z][^:,()=]*))?:([0-9]{1,9})", re.ASCII)
+# What is in use of shards: `shard:l4:1(IDX:0,2-3)` in 22.05, `shard:l4:5(3/4,2/4)` later.
+_SHARDS_USED = re.compile(r"shard(?::[^:,()]*)?:[0-9]+\((?:IDX:([0-9,-]+)|([0-9/,]+))\)", re.ASCII)
+
+
+@frozen
+class NodeGres:
+    """What a node has of each GRES, or what is in use of it. `shared`: GPUs in use by shards."""
+
+    gres: str = GRES_NAMES[0]
+    counts: tuple[tuple[str, int], ...] = ()
+    shards: int = 0
+    shared: int = 0
+
+    @property
+    def count(self) -> int:
+        return sum(count for _, count in self.counts)
+
+    @property
+    def gpu_type(self) -> str:
+        """That of the first."""
+        return self.counts[0][0] if self.counts else ""
+
+
+def node_gres(text: str) -> NodeGres:
+    """`gpu:a10g:4(S:0-1)`, `gpu:a100_3g.20gb:2(IDX:0-1),gpu:a100_1g.5gb:0(IDX:N/A)` for MIG,
+    `gpu:l4:0(IDX:N/A),shard:l4:1(IDX:0)` for shards.
+    """
+    shared = sum(_gpus_shared(match) for match in _SHARDS_USED.finditer(text))
+    # Brackets hold indices with commas of their own, as in `gpu:t4:2(IDX:0,2)`.
+    found = _NODE_GRES.findall(re.sub(r"\([^()]*\)", "", text))
+    whole = [(name, gpu_type, int(count)) for name, gpu_type, count in found if name != SHARD]
+    return NodeGres(
+        gres=whole[0][0] if whole else GRES_NAMES[0],
+        counts=tuple((gpu_type, count) for _, gpu_type, count in whole),
+        shards=sum(int(count) for name, _, count in found if name == SHARD),
+        shared=shared,
+    )
+
+
+def _gpus_shared(match: re.Match[str]) -> int:
+    """Of how many GPUs shards are in use: in 22.05 their indices are told, later what each has."""
+    indices, each = match.groups()
+    if each:
+        return sum(not one.startswith("0/") for one in each.split(","))
+    ends = (part.split("-") for part in indices.split(","))
+    return sum(int(end[-1]) - int(end[0]) + 1 for end in ends)
+
+
+def devices(has: NodeGres, used: NodeGres) -> tuple[Devices, ...]:
+    """Of a node with GPUs of several types; as `Node.gpus` and `gpu_type` tell all others."""
+    alloc = dict(used.counts)
+    found = (Devices(gpu_type, count, alloc.get(gpu_type, 0)) for gpu_type, count in has.counts)
+    return tuple(found) if len(has.counts) > 1 else ()
