@@ -91,6 +91,8 @@ def shapes(pool: Pool, *, has_efa: bool = False) -> tuple[NodeShape, ...]:
             each.gpu_type,
             weight=1 + each.gpus,
             instances=instances_of(each),
+            profiles=tuple((of.gpu_type, each.gpus * of.most) for of in each.profiles),
+            shards=each.gpus * each.shards_per_gpu,
             gres_name=each.gres,
             has_nvswitch=facts_of(each.name).has_nvswitch,
             efa_devices=facts_of(each.name).efa_interfaces if has_efa else 0,
@@ -145,8 +147,8 @@ def _has_task_prolog(file: ClusterFile) -> bool:
     """Not where pyxis is: it enters the container before Slurm runs the script, which is not in
     there (its issues 83 and 163), and since 24.11 the task fails then.
     """
-    tells = file.efa or file.job_roles or any(each.mig or each.mps for each in file.gpu.values())
-    return bool(tells) and not file.containers
+    of_gpus = any(each.wanted_profiles or each.mps for each in file.gpu.values())
+    return bool(file.efa or file.job_roles or of_gpus) and not file.containers
 
 
 def slurm_values(file: ClusterFile) -> SlurmConfValues:
@@ -207,6 +209,8 @@ def gpu_settings(model: GpuModel) -> GpuSettings:
         clock_mhz=model.clock_mhz or 0,
         compute_mode=(model.compute_mode or _mode_for(model)).upper().replace("-", "_"),
         mig=model.mig or "",
+        mig_profiles=model.mig_profiles,
+        shards_per_gpu=model.shards_per_gpu or 0,
         has_mps=model.mps,
     )
 

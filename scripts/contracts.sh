@@ -20,7 +20,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly tree=${TREE:-/var/tmp/tidegate-trixie} noble=${NOBLE:-/var/tmp/tidegate-noble}
 readonly jammy=${JAMMY:-/var/tmp/tidegate-jammy} sid=${SID:-/var/tmp/tidegate-sid}
 
-readonly of_slurm=(tests/contracts/test_{slurm,together,restart,cores,metrics,site_check,idle_jobs,topology}_contract.py)
+readonly of_slurm=(tests/contracts/test_{slurm,together,restart,cores,metrics,site_check,idle_jobs,topology,shares}_contract.py)
 # Drains, holds and interruptions. The partitions' contract needs accounting, see docs/limits.md.
 readonly of_nodes=(
     tests/contracts/test_{deadline,drains,held,steering,where}_contract.py

@@ -16,6 +16,8 @@ readonly IMDS=http://169.254.169.254/latest
 # shellcheck disable=SC2034
 MUNGE_FINGERPRINT='' ACCESS_POINT='' LUSTRE='' FILE_SYSTEMS='' REPOSITORY_URL='' SLURM_RELEASE=''
 # shellcheck disable=SC2034
+MIG_PROFILES='' SHARDS='' LAYOUT=''
+# shellcheck disable=SC2034
 TOPOLOGY='' JOB_ROLES='' METRICS_DAYS='' EXPORTERS='' ON_NODE_START='' ON_NODE_START_S=60 ON_NODE_CONFIGURED='' ON_NODE_CONFIGURED_S=60
 for file in /etc/tidegate/boot.env $RUN_DIR/facts; do
     # shellcheck disable=SC1090

@@ -110,6 +110,7 @@ def _node_settings(values: NodeValues) -> dict[str, str]:
         "USERS": values.users,
         "LOG_GROUP": values.log_group,
         "MIG": values.gpu.mig,
+        **values.gpu.shared,
         "MPS": "yes" if values.gpu.has_mps else "",
         **_job_role_settings(values),
         **({} if values.topology is None else {"TOPOLOGY": " ".join(values.topology) or "-"}),

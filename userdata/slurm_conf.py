@@ -37,12 +37,17 @@ def slurm_conf(values: SlurmConfValues) -> str:
             + 4 * values.max_nodes
             + sum(map(_num_nodes, values.static)),
         ),
-        gres_types=",".join(sorted({"gpu", *(s.gres_name for s in shapes)})),
+        gres_types=",".join(sorted(_gres_types(shapes))),
         def_mem_per_cpu_mib=min((s.memory_mib // s.cpus for s in shapes), default=0),
     )
     parameters, mark, rest = text.partition(_END_OF_PARAMETERS)
     assert mark
     return with_settings(parameters, values.settings) + mark + rest
+
+
+def _gres_types(shapes: Iterable[NodeShape]) -> set[str]:
+    shards = {"shard" for shape in shapes if shape.shards}
+    return {"gpu", *(shape.gres_name for shape in shapes), *shards}
 
 
 def topology_conf(values: SlurmConfValues) -> str:

@@ -28,6 +28,8 @@ class NodeShape:
     manager. `efa_devices`: that must be there, 0 for a pool that does not use them.
     `min_driver`: the oldest NVIDIA driver that knows the GPU, "" if unknown. `instances`: of
     each GPU that is partitioned (MIG), 1 of one that is whole; `gpu_type` is then theirs.
+    `profiles`: of GPUs that each node cuts as it is told, the most that a node may have of each
+    type of instances. `shards`: that Slurm gives away of all its GPUs.
     """
 
     instance_type: str
@@ -41,6 +43,8 @@ class NodeShape:
     efa_devices: int = 0
     min_driver: str = ""
     instances: int = 1
+    profiles: tuple[tuple[str, int], ...] = ()
+    shards: int = 0
 
     def __post_init__(self) -> None:
         check("instance_type", self.instance_type, INSTANCE_TYPE)
@@ -54,9 +58,17 @@ class NodeShape:
 
     @property
     def gres(self) -> str:
-        """The node's GRES in Slurm's words, "" without a GPU."""
+        """The node's GRES in Slurm's words, "" without a GPU.
+
+        Of profiles a placeholder has the most of each, though no node has all of that.
+        """
+        if self.profiles:
+            return ",".join(
+                f"{self.gres_name}:{gpu_type}:{most}" for gpu_type, most in self.profiles
+            )
         devices = self.gpus * self.instances
-        return f"{self.gres_name}:{self.gpu_type}:{devices}" if devices else ""
+        whole = f"{self.gres_name}:{self.gpu_type}:{devices}" if devices else ""
+        return f"{whole},shard:{self.shards}" if self.shards else whole
 
 
 @dataclass(frozen=True, slots=True)

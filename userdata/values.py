@@ -16,6 +16,7 @@ from userdata.patterns import (
     HOST,
     INSTANCE_TYPE,
     MIG,
+    MIG_PROFILE,
     NAME,
     OPTIONAL_CIDR,
     OPTIONAL_NUMBER,
@@ -69,7 +70,8 @@ class GpuSettings:
     """What a pool wants of its GPUs; 0 or "" leaves the card's own.
 
     `compute_mode`: nvidia-smi's words, like EXCLUSIVE_PROCESS. `mig`: the profile into which
-    every GPU is cut. `has_mps`: a Multi-Process Service for each job.
+    every GPU is cut, `mig_profiles`: those of which each launch says its own layout.
+    `shards_per_gpu`: that Slurm counts. `has_mps`: a Multi-Process Service for each job.
     """
 
     power_limit_w: int = 0
@@ -77,12 +79,21 @@ class GpuSettings:
     compute_mode: str = ""
     mig: str = ""
     has_mps: bool = False
+    mig_profiles: tuple[str, ...] = ()
+    shards_per_gpu: int = 0
 
     def __post_init__(self) -> None:
         check("compute_mode", self.compute_mode, COMPUTE_MODE)
         check("mig", self.mig, MIG)
+        check_each("mig_profiles", self.mig_profiles, MIG_PROFILE)
         if min(self.power_limit_w, self.clock_mhz) < 0:
             raise ValueError("power_limit_w, clock_mhz: must not be below 0")
+
+    @property
+    def shared(self) -> dict[str, str]:
+        """What nodes need that cut or count their GPUs, as settings of the boot."""
+        profiles = {"MIG_PROFILES": " ".join(self.mig_profiles)} if self.mig_profiles else {}
+        return profiles | ({"SHARDS": str(self.shards_per_gpu)} if self.shards_per_gpu else {})
 
 
 @dataclass(frozen=True, slots=True)

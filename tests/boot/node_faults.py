@@ -10,10 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from local.world import BRIDGE_ADDRESS
-from tests.e2e.boot_world import (
-    AWS_PORT,
-    LOCAL_NODE,
-)
+from tests.e2e.boot_world import AWS_PORT, LOCAL_NODE
 from tests.userdata.values import A10GX4, SHARED
 from userdata.image import ImageValues
 from userdata.render import GpuSettings, Hook, NodeValues, Repository, node_bundle
@@ -51,6 +48,7 @@ class Fault:
     env: Mapping[str, str] = field(default_factory=dict)
     key: str = ""
     free_kib: int | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 def shaped(**changes: Any) -> NodeValues:
@@ -190,6 +188,9 @@ AL2023 = {
 
 MIG = {"/usr/bin/nvidia-mig-parted": stub("nvidia-mig-parted")}
 MIG_NODE = replace(shaped(instances=7, gpu_type="a10g_1g.3gb"), gpu=GpuSettings(mig="1g.3gb"))
+LAYOUTS_NODE = wanting(mig_profiles=("1g.3gb", "3g.12gb"))
+HALF = {**MIG, "/etc/local-mig-fails": "1\n"}
+LAYOUT = {"tidegate:mig": "3=3g.12gb:1/1g.3gb:4 1=1g.3gb:7"}
 MPS = {"/usr/bin/nvidia-cuda-mps-control": stub("nvidia-cuda-mps-control")}
 # Says how it was called, and stays.
 DCGM = {"/usr/bin/dcgm-exporter": "#!/bin/sh\necho $* >/etc/local-dcgm\nexec sleep 1000\n"}
@@ -292,6 +293,9 @@ FAULTS = {
     "mig_instance_gone": Fault(
         "28 MIG instances expected, gres.conf has 24", {**MIG, STATE: "mig_lost=1"}, MIG_NODE
     ),
+    "mig_layout": Fault("", MIG, LAYOUTS_NODE, tags=LAYOUT),
+    "mig_layout_unknown": Fault("says '': no layout of 4 GPUs with 1g.3gb", MIG, LAYOUTS_NODE),
+    "mig_half_cut": Fault("error creating MIG devices: In use", HALF, LAYOUTS_NODE, tags=LAYOUT),
     "mps": Fault("", MPS | DCGM, replace(wanting(has_mps=True), has_exporters=True)),
     "mps_missing": Fault("the image has no nvidia-cuda-mps-control", values=wanting(has_mps=True)),
     "pyxis": Fault("", PYXIS, replace(LOCAL_NODE, containers="pyxis")),

@@ -78,7 +78,7 @@ class Stage:
             A10GX4.instance_type,
             data,
             gpus=fault.gpus,
-            tags={"tidegate:pool": "gpu", "tidegate:launch": f"{PLAN_ID}-3"},
+            tags={"tidegate:pool": "gpu", "tidegate:launch": f"{PLAN_ID}-3", **fault.tags},
             files=fault.files,
             env=fault.env,
             disks=tuple(disks),
@@ -92,6 +92,7 @@ def ended(machine: Machine) -> bool:
 
 # What a job asks for, by case.
 JOBS = {"mig": "--gres=gpu:a10g_1g.3gb:9", "mps": "--gres=gpu:2", "efa_there": "-n1"}
+JOBS |= {"mig_layout": "--gres=gpu:a10g_3g.12gb:2"}
 TELLS = (
     'env | grep -E "^(CUDA|FI_|NCCL|SLURM_JOB_GPUS|SLURM_STEP_GPUS)" | sort;'
     " grep -H . /run/tidegate/gpu-jobs/* 2>/dev/null;"

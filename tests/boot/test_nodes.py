@@ -184,6 +184,11 @@ def test_a_job_sees_the_mig_instances_that_slurm_gave_it(seen):
     assert f"CUDA_VISIBLE_DEVICES={','.join(first_nine)}" in seen["mig"]["job"]
 
 
+def test_a_job_sees_the_instances_of_its_type_on_a_node_that_is_cut_into_several(seen):
+    """Its layout: a large one and four small ones on three GPUs, seven small ones on the last."""
+    assert "CUDA_VISIBLE_DEVICES=MIG-0-0,MIG-1-0" in seen["mig_layout"]["job"]
+
+
 def test_a_job_has_a_service_of_its_own_for_its_gpus_which_ends_with_it(seen):
     *told, left = seen["mps"]["job"]
 

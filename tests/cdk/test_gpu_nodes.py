@@ -7,7 +7,10 @@ from cdk.bootstrap import SharedNames, node_values, slurm_values
 from tests.cdk.made import ROOT, dev_file, joined, synthesized
 from tests.cdk.variants import JOB_ROLE
 from tidegate.wire.config import load_cluster, parse_cluster
-from userdata.render import slurm_conf
+from userdata.render import BundleAt, node_user_data, slurm_conf
+
+AT = BundleAt("bucket", "boot.tgz", "0" * 64)
+FLAT = {"url": "https://packages.example.com/slurm", "key": "https://packages.example.com/key"}
 
 
 def test_nodes_slurm_and_placeholders_agree_on_mig_and_mps():
@@ -28,6 +31,28 @@ def test_nodes_slurm_and_placeholders_agree_on_mig_and_mps():
     assert "Gres=gpu:a100_1g.5gb:56 " in conf
     assert "TaskProlog=/etc/tidegate/task-prolog" in conf
     assert "TaskProlog" not in slurm_conf(slurm_values(load_cluster(ROOT / "clusters/dev.yaml")))
+
+
+def test_nodes_slurm_and_placeholders_agree_on_layouts_and_shards():
+    cluster = dev_file(limits={})
+    of_cut = {"instance_types": ["p4d.24xlarge"], "gpu": {"mig_profiles": ["3g.20gb", "1g.5gb"]}}
+    cluster["pools"]["t4"] |= of_cut | {"limits": {}}
+    cluster["pools"]["a10g"] |= {"gpu": {"shards_per_gpu": "4"}, "instance_types": ["g5.12xlarge"]}
+    cluster["slurm"] = {"version": "26.05", "repositories": {"ubuntu24.04": FLAT}}
+    file = parse_cluster(yaml.safe_dump(cluster), "test.yaml")
+    names = SharedNames(munge_secret="arn:x", file_system_id="fs-1", bus="bus")
+
+    pools = {pool.name: pool for pool in file.cluster.pools}
+    cut, shared = (node_values(file, names, pools[name]) for name in ("t4", "a10g"))
+    conf = slurm_conf(slurm_values(file))
+
+    assert [shape.gpus for shape in cut.shapes] == [8]
+    assert "MIG_PROFILES='3g.20gb 1g.5gb'" in node_user_data(cut, AT)
+    assert "SHARDS=4" in node_user_data(shared, AT)
+    assert "Gres=gpu:a100_3g.20gb:16,gpu:a100_1g.5gb:56 " in conf
+    assert "Gres=gpu:a10g:4,shard:16 " in conf
+    assert "GresTypes=gpu,shard" in conf
+    assert "TaskProlog=/etc/tidegate/task-prolog" in conf
 
 
 @pytest.mark.parametrize(

@@ -145,11 +145,19 @@ class RealSlurm:
         is_drained: bool = False,
         cpus: str = "CPUs=48",
         place: str = "",
+        gres: str = "",
+        gres_conf: str = "",
     ) -> None:
-        """Boot dynamic nodes and wait until Slurm shows them."""
+        """Boot dynamic nodes and wait until Slurm shows them.
+
+        `gres`: what the node tells, `gres_conf`: its own file, where its GPUs are not of one type.
+        """
         for name in names:
             self._joined += 1
-            conf = f"{cpus} RealMemory=187000 Gres=gpu:{gpu_type}:{gpus} Feature=gpu,{gpu_type}"
+            told = gres or f"gpu:{gpu_type}:{gpus}"
+            conf = f"{cpus} RealMemory=187000 Gres={told} Feature=gpu,{gpu_type}"
+            if gres_conf:
+                (self.folder / f"gres-{name}.conf").write_text(gres_conf)
             conf += f" Topology={place}" if place else ""
             conf += " State=DRAIN" * is_drained
             script = str(self.folder / SCRIPT.name)

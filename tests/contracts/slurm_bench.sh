@@ -128,6 +128,7 @@ slurmd_here() {
     mount -t tmpfs bench /etc/slurm
     [ "$count" -eq 0 ] || echo "Name=gpu Type=$type File=$dir/dev/gpu[0-$((count - 1))]" \
         > /etc/slurm/gres.node.conf
+    [ ! -e "$dir/gres-$name.conf" ] || cp "$dir/gres-$name.conf" /etc/slurm/gres.node.conf
     touch /etc/slurm/gres.node.conf
     exec slurmd -Z --conf "$conf" --conf-server 10.77.0.1:6817 -L "$dir/log/slurmd-$name.log"
 }

@@ -21,7 +21,7 @@ SETTINGS = {
     "MARKET": "spot",
     "LABELS": "-",
     "WEIGHT": "5",
-    "ACCELERATORS": "0",
+    "TOLD_GRES": "",
     "GATE": "",
     "MAY_START": "/run/may-start",
     "WRONG_CONFIGURATION": "78",

@@ -143,6 +143,21 @@ def test_a_mig_profile_is_one_that_gpu_and_driver_have(instance_type, mig, softw
     assert [rule for rule, is_error in told(file) if is_error] == rules
 
 
+@pytest.mark.parametrize(
+    ("instance_type", "profiles", "rules"),
+    [
+        ("p4d.24xlarge", ["1g.5gb", "3g.20gb"], []),
+        ("p4d.24xlarge", ["1g.5gb", "3g.40gb", "4g.40gb"], ["R02", "R02"]),
+        ("g4dn.xlarge", ["1g.5gb"], ["R02"]),
+        ("g6.xlarge", ["1g.5gb"], ["R02"]),
+    ],
+)
+def test_each_of_several_profiles_is_one_that_the_gpu_has(instance_type, profiles, rules):
+    file = file_with(instance_type, OWN, gpu={"mig_profiles": profiles})
+
+    assert [rule for rule, is_error in told(file) if is_error] == rules
+
+
 def test_mig_on_an_image_that_may_lack_the_tool_is_told():
     assert ("R19", False) in told(file_with("p4d.24xlarge", gpu={"mig": "1g.5gb"}))
     assert told(file_with("p4d.24xlarge", OWN, gpu={"mig": "1g.5gb"})) == []

@@ -5,6 +5,8 @@ import pytest
 from tests.wire.cluster_files import BESIDE, good, load, problems
 from tidegate.core.model.cluster import DEFAULT_HAZARD_PER_HOUR, Limits, Rebalance, Reservation
 from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.mig import profile
+from tidegate.wire.compat_facts import load_compat
 
 GIB_HOUR = 0.08 / 730
 TRAFFIC = {"nat_gb_per_node_hour": 2, "zones_gb_per_node_hour": 3}
@@ -111,6 +113,29 @@ def test_what_a_pattern_means_but_cannot_have_is_told(tmp_path):
         "pools.t4: left out g6f.2xlarge has a fraction of a GPU, which is no whole GRES: "
         "not supported",
     )
+
+
+def test_with_profiles_each_node_has_a_layout_of_its_own(tmp_path):
+    settings = {"mig_profiles": ["3g.20gb", "1g.5gb"]}
+    change = {"pools.t4.instance_types": ["p4d.24xlarge"], "pools.t4.gpu": settings}
+
+    (cut,) = load(tmp_path, good(change)).cluster.pools[0].instance_types
+
+    assert (cut.gpus, cut.gpu_type) == (8, "a100")
+    assert [(each.gpu_type, each.most) for each in cut.profiles] == [
+        ("a100_3g.20gb", 2),
+        ("a100_1g.5gb", 7),
+    ]
+
+
+def test_every_plain_profile_that_the_facts_know_has_a_place(tmp_path):
+    """Of each GPU that can be cut; what has no place would be left out in silence."""
+    for name, facts in load_compat()["gpus"].items():
+        for profile_name, most in (facts["mig"] or {}).get("profiles", {}).items():
+            is_plain = profile_name.endswith("gb")
+            made = profile(profile_name, "x", most=most, slices=facts["mig"]["max"])
+            assert bool(made) is is_plain, (name, profile_name)
+            assert made is None or made.most == most
 
 
 @pytest.mark.parametrize(

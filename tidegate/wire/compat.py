@@ -15,7 +15,9 @@ def findings(file: ClusterFile) -> tuple[Finding, ...]:
     pools = file.cluster.pools
     cards = [card for pool in pools for card in _cards(pool, file.gpu[pool.name])]
     found = [each for card in cards for each in card_rules(card, has)]
-    found += [each for pool in pools if not file.gpu[pool.name].mig for each in _counts(pool)]
+    found += [
+        each for pool in pools if not file.gpu[pool.name].wanted_profiles for each in _counts(pool)
+    ]
     found += [each for pool in pools if pool.name in file.efa for each in _efa(pool, file)]
     found += [each for name, gpu in file.gpu.items() for each in _shared(name, gpu, file)]
     found += _own_image(file)
@@ -30,7 +32,7 @@ def _cards(pool: Pool, gpu: GpuModel) -> Iterator[Card]:
         if row := types.get(each.name):
             has_nvswitch = facts_of(each.name).has_nvswitch
             place = f"pools.{pool.name}: {each.name}"
-            yield Card(place, row["gpu"], gpus[row["gpu"]], has_nvswitch, gpu.mig or "")
+            yield Card(place, row["gpu"], gpus[row["gpu"]], has_nvswitch, gpu.wanted_profiles)
 
 
 def _counts(pool: Pool) -> Iterator[Finding]:
@@ -46,9 +48,10 @@ def _shared(pool: str, gpu: GpuModel, file: ClusterFile) -> Iterator[Finding]:
     if gpu.mps and gpu.compute_mode == "default":
         text = "with mps: programs that miss the server run beside it, not through it"
         yield Finding("R16", False, f"pools.{pool}.gpu.compute_mode", text, sources(["mps"]))
-    if gpu.mig and not (file.image_id or file.images):
+    if gpu.wanted_profiles and not (file.image_id or file.images):
         text = "the image must hold nvidia-mig-parted; AWS's is not known to"
-        yield Finding("R19", False, f"pools.{pool}.gpu.mig", text, sources(["dlami"]))
+        key = "mig" if gpu.mig else "mig_profiles"
+        yield Finding("R19", False, f"pools.{pool}.gpu.{key}", text, sources(["dlami"]))
     if gpu.compute_mode == "prohibited":
         text = "prohibited: no program may use the GPU"
         yield Finding("R16", False, f"pools.{pool}.gpu.compute_mode", text, sources(["nvsmi"]))

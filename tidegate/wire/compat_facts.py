@@ -73,11 +73,16 @@ def facts_of(instance_type: str) -> NodeFacts:
     )
 
 
-def mig_instances(instance_type: str, profile: str) -> int:
-    """Into how many instances of a profile each GPU of a type is cut; 0: none that we know."""
+def mig_facts(instance_type: str) -> tuple[int, Mapping[str, int]]:
+    """The compute slices of each GPU of a type, and how many instances of each profile it holds."""
     row = load_compat()["instance_types"].get(instance_type)
     mig = load_compat()["gpus"][row["gpu"]].get("mig") if row else None
-    return int(mig["profiles"].get(profile, 0)) if mig else 0
+    return (int(mig["max"]), mig["profiles"]) if mig else (0, {})
+
+
+def mig_instances(instance_type: str, profile: str) -> int:
+    """Into how many instances of a profile each GPU of a type is cut; 0: none that we know."""
+    return int(mig_facts(instance_type)[1].get(profile, 0))
 
 
 def is_sure(fact: Mapping[str, Any]) -> bool:

@@ -19,13 +19,13 @@ from tidegate.wire.node_models import SoftwareModel
 
 @frozen
 class Card:
-    """A kind of GPU in a pool. `place`: pool and instance type. `mig`: the profile asked for."""
+    """A kind of GPU in a pool. `place`: pool and instance type. `mig`: the profiles asked for."""
 
     place: str
     name: str
     facts: Mapping[str, Any]
     has_nvswitch: bool
-    mig: str = ""
+    mig: tuple[str, ...] = ()
 
 
 def software_of(file: ClusterFile) -> SoftwareModel:
@@ -104,10 +104,11 @@ def _mig(card: Card, driver: str | None) -> Iterator[Finding]:
         text = f"{card.name} cannot be partitioned (MIG)"
         yield Finding("R02", True, card.place, text, sources(["migsup"]))
         return
-    if card.mig not in facts["profiles"]:
-        known = ", ".join(facts["profiles"]) or "no profile that we know"
-        text = f"{card.name} has no MIG profile {card.mig}; it has {known}"
-        yield Finding("R02", is_sure(facts), card.place, text, sources(facts["src"]))
+    known = ", ".join(facts["profiles"]) or "no profile that we know"
+    for profile in card.mig:
+        if profile not in facts["profiles"]:
+            text = f"{card.name} has no MIG profile {profile}; it has {known}"
+            yield Finding("R02", is_sure(facts), card.place, text, sources(facts["src"]))
     if driver and least and is_older(driver, least["value"]):
         text = f"MIG on {card.name} needs driver {least['value']}, the image has {driver}"
         yield Finding("R02", is_sure(least), card.place, text, sources(least["src"]))

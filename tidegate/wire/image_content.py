@@ -8,7 +8,7 @@ from tidegate.wire.config import ClusterFile
 def needed(file: ClusterFile) -> Iterator[tuple[str, str]]:
     """Programs by name and files by path (a `*` stands for anything), and which setting asks."""
     settings = file.gpu.values()
-    if any(each.mig for each in settings):
+    if any(each.wanted_profiles for each in settings):
         yield "nvidia-mig-parted", "gpu.mig of a pool"
     if any(each.mps for each in settings):
         yield "nvidia-cuda-mps-control", "gpu.mps of a pool"

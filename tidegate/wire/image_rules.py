@@ -44,11 +44,45 @@ def _layouts(parts: Parts) -> Iterator[Problem]:
     seen: dict[str, str] = {}
     for name, pool in parts.pools.items():
         for each in pool.selected:
-            other = seen.setdefault(each.name, name)
-            if parts.pools[other].gpu.mig != pool.gpu.mig:
-                text = f"{each.name} is cut in another way in pool {other}; a type has one layout"
-                yield Problem(("pools", name, "gpu", "mig"), text)
+            other = parts.pools[seen.setdefault(each.name, name)].gpu
+            if other.wanted_profiles != pool.gpu.wanted_profiles:
+                key = "mig" if pool.gpu.mig or not pool.gpu.mig_profiles else "mig_profiles"
+                text = (
+                    f"{each.name} is cut in another way in pool {seen[each.name]}; a type has one"
+                )
+                yield Problem(("pools", name, "gpu", key), f"{text} layout")
                 break
+            if other.shards_per_gpu != pool.gpu.shards_per_gpu:
+                text = f"{each.name} has another count in pool {seen[each.name]}; a type has one"
+                yield Problem(("pools", name, "gpu", "shards_per_gpu"), text)
+                break
+
+
+def _choices(parts: Parts) -> Iterator[Problem]:
+    """A layout is for the GPUs of one instance type, so a launch names no other."""
+    for name, pool in parts.pools.items():
+        least = pool.flexibility.min_types
+        if pool.gpu.mig_profiles and pool.flexibility.strict and least > 1:
+            text = (
+                f"{least} with strict, but a node with gpu.mig_profiles is cut for jobs as one type"
+            )
+            yield Problem(("pools", name, "flexibility", "min_types"), text)
+
+
+def _shards_beside_layouts(parts: Parts) -> Iterator[Problem]:
+    """Where shards are counted, a job gets no device of a node's second type, and starts all the
+    same: seen on 22.05, not on 24.11 (tests/contracts/test_shares_contract.py).
+    """
+    cut = [name for name, pool in parts.pools.items() if pool.gpu.mig_profiles]
+    if not cut or (parts.slurm and parts.slurm.version >= "24.11"):
+        return
+    for name, pool in parts.pools.items():
+        if pool.gpu.shards_per_gpu:
+            text = (
+                f"and gpu.mig_profiles of pool {cut[0]}: before 24.11 Slurm starts jobs without"
+                " their instance where shards are counted; choose one, or another slurm.version"
+            )
+            yield Problem(("pools", name, "gpu", "shards_per_gpu"), text)
 
 
 def _software(parts: Parts) -> Iterator[Problem]:
@@ -123,6 +157,8 @@ IMAGE_RULES = (
     _architectures,
     _gpu_settings,
     _layouts,
+    _choices,
+    _shards_beside_layouts,
     _software,
     _head_image,
     _repositories,

@@ -1,12 +1,15 @@
 """What a pool wants of its nodes beside the hardware, and what their image holds."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from tidegate.core.model.ec2 import InstanceType
-from tidegate.wire.compat_facts import mig_instances
+from tidegate.core.model.mig import Profile, profile
+from tidegate.wire import names
+from tidegate.wire.compat_facts import mig_facts, mig_instances
 from tidegate.wire.section import Section
 
 type ComputeMode = Literal["default", "exclusive-process", "prohibited"]
@@ -34,6 +37,13 @@ MigProfile = Annotated[
         json_schema_extra={"x-expected": "a MIG profile like 1g.10gb"},
     ),
 ]
+PlainMigProfile = Annotated[
+    str,
+    Field(
+        pattern=r"^[1-7]g\.[0-9]{1,3}gb$",
+        json_schema_extra={"x-expected": "a plain MIG profile like 1g.10gb (none with + or -)"},
+    ),
+]
 Version = Annotated[
     str,
     Field(
@@ -57,6 +67,17 @@ class GpuModel(Section):
         description="every GPU is cut into as many instances of this MIG profile as it holds,"
         " like 1g.10gb; each is a device of GRES type like a100_1g.10gb",
     )
+    mig_profiles: Annotated[tuple[PlainMigProfile, ...], AfterValidator(names.no_repeats)] = Field(
+        default=(),
+        description="MIG profiles that jobs may ask for; the GPUs of each node are cut into these"
+        " as the jobs need that wait when it is bought, also differently. A node without such jobs"
+        " has the first",
+    )
+    shards_per_gpu: Annotated[int, Field(ge=2, le=64)] | None = Field(
+        default=None,
+        description="into so many shards Slurm counts each GPU (--gres=shard:2); jobs share its"
+        " memory, and nothing keeps them from each other's",
+    )
     mps: bool = Field(
         default=False,
         description="a Multi-Process Service (MPS) for each job, so that its programs share GPUs",
@@ -67,15 +88,30 @@ class GpuModel(Section):
 
     @model_validator(mode="after")
     def _shares_one_way(self) -> Self:
-        if self.mig and self.mps:
-            raise ValueError("mig and mps: choose one")
+        ways = ("mig", "mig_profiles", "shards_per_gpu", "mps")
+        if len(asked := [way for way in ways if getattr(self, way)]) > 1:
+            raise ValueError(f"{' and '.join(asked)}: choose one")
+        if self.shards_per_gpu and self.compute_mode not in (None, "default"):
+            raise ValueError(
+                f"compute_mode {self.compute_mode} and shards_per_gpu: choose one, since only"
+                " compute_mode default lets two jobs on a GPU"
+            )
         return self
+
+    @property
+    def wanted_profiles(self) -> tuple[str, ...]:
+        """Every MIG profile that nodes may have."""
+        return (self.mig,) if self.mig else self.mig_profiles
 
     def cut(self, instance_type: InstanceType) -> InstanceType:
         """The type as Slurm sees it: with MIG, an instance of a GPU is a device.
 
         A profile that the GPU does not have leaves it whole; rule R02 refuses it.
         """
+        if self.mig_profiles:
+            return replace(instance_type, profiles=_profiles(instance_type, self.mig_profiles))
+        if self.shards_per_gpu:
+            return replace(instance_type, shards_per_gpu=self.shards_per_gpu)
         count = mig_instances(instance_type.name, self.mig) if self.mig else 0
         if not count or not self.mig:
             return instance_type
@@ -84,6 +120,17 @@ class GpuModel(Section):
             gpus=instance_type.gpus * count,
             gpu_type=mig_type(instance_type.gpu_type, self.mig),
         )
+
+
+def _profiles(instance_type: InstanceType, wanted: Iterable[str]) -> tuple[Profile, ...]:
+    """Those of the profiles that the GPUs of the type have."""
+    slices, known = mig_facts(instance_type.name)
+    found = (
+        profile(name, mig_type(instance_type.gpu_type, name), most=known[name], slices=slices)
+        for name in wanted
+        if name in known
+    )
+    return tuple(each for each in found if each)
 
 
 def mig_type(gpu_type: str, profile: str) -> str:

@@ -46,7 +46,9 @@ class LimitsModel(Section):
     """Never exceeded, not even for a moment; what is left out has no limit."""
 
     gpus: PositiveCount | None = Field(
-        default=None, description="GPUs at the same time; with gpu.mig, instances of them"
+        default=None,
+        description="GPUs at the same time; with gpu.mig, instances of them; with"
+        " gpu.mig_profiles or gpu.shards_per_gpu whole ones",
     )
     vcpus: PositiveCount | None = Field(default=None, description="vCPUs at the same time")
     memory_gib: PositiveNumber | None = Field(

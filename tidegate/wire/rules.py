@@ -329,8 +329,8 @@ def _containers(parts: Parts) -> Iterator[Problem]:
     for key in parts.job_role_keys:
         yield Problem((key,), text)
     for name, pool in parts.pools.items():
-        for key, is_asked in (("mig", pool.gpu.mig), ("mps", pool.gpu.mps)):
-            if is_asked:
+        for key in ("mig", "mig_profiles", "mps"):
+            if getattr(pool.gpu, key):
                 yield Problem(("pools", name, "gpu", key), text)
         if pool.job_role:
             yield Problem(("pools", name, "job_role"), text)

@@ -111,10 +111,11 @@ check_fabric() {
     fi
 }
 
-# /etc/tidegate/mig has a line for each instance: its UUID, in the order of gres.conf.
+# /etc/tidegate/mig has a line for each instance: its UUID, in the order of gres.conf. What Slurm is told
+# of each type is what nvidia-smi shows of it.
 check_mig() {
-    local listed uuid
-    [[ -n $MIG ]] || return 0
+    local listed uuid types
+    [[ -n $LAYOUT ]] || return 0
     listed=$(timeout 60 nvidia-smi -L) || return 2
     while read -r uuid; do
         [[ $listed == *"$uuid"* ]] || { echo "the MIG instance $uuid is gone"; return 1; }
@@ -123,6 +124,12 @@ check_mig() {
         echo "$ACCELERATORS MIG instances expected, gres.conf has $(wc -l </etc/tidegate/mig)"
         return 1
     }
+    types=$(sed -nE 's/^ *MIG +([^ ]+) +Device .*/\1/p' <<<"$listed" | sort | uniq -c |
+        awk -v of="${GPU_TYPE%%_[1-7]g.*}" '{gsub("[+]", ".", $2); printf ",gpu:%s_%s:%s", of, $2, $1}')
+    if [[ ${types#,} != "$TOLD_GRES" ]]; then
+        echo "Slurm is told $TOLD_GRES, nvidia-smi shows ${types#,}"
+        return 1
+    fi
 }
 
 # Devices of EFA can appear late on p5en.

@@ -16,9 +16,10 @@ apply() {
     # more for eight GPUs.
     timeout 120 nvidia-smi -pm 1
     set_up
-    [[ -z $MIG ]] || return 0 # the stage mig says what there is
+    [[ -z $LAYOUT ]] || return 0 # the stage mig says what there is
     ((GPUS > 1)) || files=/dev/nvidia0
     echo "Name=gpu Type=$GPU_TYPE File=$files" >/etc/slurm/gres.node.conf
+    [[ -z $SHARDS ]] || echo "Name=shard Count=$((GPUS * SHARDS))" >>/etc/slurm/gres.node.conf
 }
 
 # AWS's own accelerators: the driver of the image makes a device file for each.

@@ -1,61 +1,67 @@
 # shellcheck shell=bash
 # needs: gpu fabric
 # time_limit_s: 480
-# GPUs cut into instances, all in the one layout of the pool, by NVIDIA's own tool for it. A layout
-# is never changed on a node that takes jobs. gres.conf names each instance by the files that it
-# needs, as Slurm's AutoDetect would: the GPU's, and those that open the GPU instance and its
-# compute instance. /etc/tidegate/mig has their UUIDs in the same order: CUDA knows them by these.
+# GPUs cut into instances by NVIDIA's own tool, as the shape says. A layout is never changed on a node
+# that takes jobs. gres.conf names each instance by the files that it needs, as Slurm's AutoDetect
+# would: the GPU's, and those that open the GPU instance and its compute instance; types in the order in
+# which the node tells Slurm of them. /etc/tidegate/mig has their UUIDs in the same order: CUDA knows
+# them by these.
 
-readonly LAYOUT=/etc/tidegate/mig.yaml UUIDS=/etc/tidegate/mig
+readonly CONFIGURATION=/etc/tidegate/mig.yaml UUIDS=/etc/tidegate/mig
 readonly CAPABILITIES=/proc/driver/nvidia/capabilities
 
-layout() {
-    cat <<EOF_LAYOUT
-version: v1
-mig-configs:
-  tidegate:
-    - devices: all
-      mig-enabled: true
-      mig-devices:
-        "$MIG": $((ACCELERATORS / GPUS))
-EOF_LAYOUT
+configuration() {
+    local part of first=0 gpus
+    printf 'version: v1\nmig-configs:\n  tidegate:\n'
+    for part in $LAYOUT; do
+        gpus=${part%%=*}
+        printf '    - devices: [%s]\n      mig-enabled: true\n      mig-devices:\n' \
+            "$(seq -s, "$first" $((first + gpus - 1)))"
+        for of in $(tr / ' ' <<<"${part#*=}"); do
+            printf '        "%s": %s\n' "${of%:*}" "${of##*:}"
+        done
+        first=$((first + gpus))
+    done
 }
 
 check() {
-    [[ -z $MIG ]] || {
-        [[ -s $UUIDS ]] && has_file "$LAYOUT" "$(layout)" &&
-            nvidia-mig-parted assert -f "$LAYOUT" -c tidegate >/dev/null 2>&1
+    [[ -z $LAYOUT ]] || {
+        [[ -s $UUIDS ]] && has_file "$CONFIGURATION" "$(configuration)" &&
+            nvidia-mig-parted assert -f "$CONFIGURATION" -c tidegate >/dev/null 2>&1
     }
 }
 
 apply() {
     command -v nvidia-mig-parted >/dev/null ||
         refuse "the image has no nvidia-mig-parted, which partitions GPUs: bake one that does"
-    layout | put_file "$LAYOUT" 644
-    nvidia-mig-parted apply -f "$LAYOUT" -c tidegate
-    describe >"$RUN_DIR/mig"
-    cut -d' ' -f1 "$RUN_DIR/mig" | put_file "$UUIDS" 644
-    while read -r _ files; do
-        echo "Name=gpu Type=$GPU_TYPE MultipleFiles=$files"
+    configuration | put_file "$CONFIGURATION" 644
+    nvidia-mig-parted apply -f "$CONFIGURATION" -c tidegate
+    describe | sort -s -k 1,1 >"$RUN_DIR/mig"
+    cut -d' ' -f2 "$RUN_DIR/mig" | put_file "$UUIDS" 644
+    while read -r profile _ files; do
+        echo "Name=gpu Type=${GPU_TYPE%%_[1-7]g.*}_${profile//+/.} MultipleFiles=$files"
     done <"$RUN_DIR/mig" | put_file /etc/slurm/gres.node.conf 644
 }
 
-# A line for each instance: UUID, device files. `nvidia-smi -L` has the UUIDs by GPU and index,
-# `nvidia-smi -q` the ids of GPU instance and compute instance by the same two.
+# A line for each instance: profile, UUID, device files. `nvidia-smi -L` has profiles and UUIDs by GPU
+# and index, `nvidia-smi -q` the ids of GPU instance and compute instance by the same two.
 describe() {
-    local gpu index uuid gi ci gi_file ci_file
-    instances_by_uuid | while read -r gpu index uuid; do
-        read -r gi ci < <(ids_by_index | awk -v g="$gpu" -v i="$index" '$1 == g && $2 == i {print $3, $4}')
+    local gpu index profile uuid ids gi ci gi_file ci_file
+    ids=$(ids_by_index) # once: a call takes a second and more where there are eight GPUs
+    instances_by_uuid | while read -r gpu profile index uuid; do
+        read -r gi ci < <(awk -v g="$gpu" -v i="$index" '$1 == g && $2 == i {print $3, $4}' <<<"$ids")
         gi_file=$(file_of "gpu$gpu/mig/gi$gi/access")
         ci_file=$(file_of "gpu$gpu/mig/gi$gi/ci$ci/access")
-        echo "$uuid /dev/nvidia$gpu,$gi_file,$ci_file"
+        echo "$profile $uuid /dev/nvidia$gpu,$gi_file,$ci_file"
     done
 }
 
-# GPU, index, UUID.
+# GPU, profile, index, UUID.
 instances_by_uuid() {
-    nvidia-smi -L | sed -nE 's/^GPU ([0-9]+):.*/gpu \1/p; s/.*MIG .* Device +([0-9]+): \(UUID: ([^)]+)\)/\1 \2/p' |
-        awk '$1 == "gpu" {gpu = $2; next} {print gpu, $1, $2}'
+    nvidia-smi -L |
+        sed -nE 's/^GPU ([0-9]+):.*/gpu \1/p
+            s/.*MIG +([^ ]+) +Device +([0-9]+): \(UUID: ([^)]+)\)/\1 \2 \3/p' |
+        awk '$1 == "gpu" {gpu = $2; next} {print gpu, $1, $2, $3}'
 }
 
 # GPU, index, GPU instance, compute instance. GPUs are told in the order of their numbers.

@@ -9,7 +9,7 @@ slurmd_conf() {
     [[ $LABELS == - ]] || features+=",$LABELS"
     cpus || return
     printf ' RealMemory=%s Feature=%s Weight=%s' "$MEMORY_MIB" "$features" "$WEIGHT"
-    ((ACCELERATORS == 0)) || printf ' Gres=%s:%s:%s' "$GRES" "$GPU_TYPE" "$ACCELERATORS"
+    [[ -z $TOLD_GRES ]] || printf ' Gres=%s' "$TOLD_GRES"
     [[ -z ${PLACE:-} ]] || ! knows_topology || printf ' Topology=%s' "$PLACE"
     # A member of a gang: it takes no job before all are there and one undrain opens them.
     [[ $GATE != drain ]] || printf ' State=DRAIN'
