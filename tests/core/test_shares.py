@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from bench.fractions import ROWS, drawn, fewest
 from tests.core.reading import launches, why
 from tests.core.shared_gpus import (
     ONE_A100,
@@ -274,6 +275,17 @@ def test_whatever_waits_is_bought_once_and_can_start(seed: int) -> None:
         assert bought(plan(snapshot(jobs, of=of, records=known))) == []
     shuffled = chance.sample(jobs, len(jobs))
     assert bought(plan(waiting(*shuffled, of=of))) == bought(made)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_layouts_of_their_own_take_a_quarter_fewer_gpus_than_the_best_single_profile(
+    seed: int,
+) -> None:
+    """The figure of docs/fractions.md, on a few of its queues."""
+    for row in ROWS:
+        mixed, single, apart = fewest(row, drawn(row, seed))
+        assert mixed <= 0.75 * single
+        assert mixed <= apart
 
 
 def test_a_launch_in_doubt_holds_its_instances() -> None:
