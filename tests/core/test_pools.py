@@ -218,17 +218,16 @@ def test_an_alternative_never_passes_a_limit() -> None:
     assert launches(made)[0].usd_per_hour_each == 0.2
 
 
-def test_a_type_with_a_fraction_of_a_gpu_holds_no_job_that_asks_for_one() -> None:
-    """EC2 says 0 GPUs of g6f; Slurm counts whole ones."""
-    fraction = InstanceType("g6f.large", 2, 8192, 0, "l4", gpu_memory_mib=2861)
+def test_a_fraction_of_a_gpu_is_bought_for_who_asks_for_its_type_and_for_no_whole_one() -> None:
+    fraction = InstanceType("g6f.large", 2, 8192, 1, "l4-3gb", gpu_memory_mib=2861)
     of = cluster(pool("t4", (T4,)))
     of = replace(of, pools=(replace(of.pools[0], instance_types=(fraction,)),))
     of = replace(of, prices={offering(fraction): 0.1})
 
-    made = plan(snapshot([job(1, gpu_type=""), job(2, gpus=0, gpu_type="")], of=of))
+    made = plan(snapshot([job(1, gpu_type="l4-3gb"), job(2, gpu_type="l4")], of=of))
 
-    assert [(x.pool, x.for_jobs) for x in launches(made)] == [("t4", ("2",))]
-    assert "g6f.large has 0 GPUs, the job asks 1" in why(made)
+    assert [(x.pool, x.for_jobs) for x in launches(made)] == [("t4", ("1",))]
+    assert "g6f.large has l4-3gb GPUs, not l4" in why(made, "2")
 
 
 def test_a_request_names_at_most_100_offerings() -> None:

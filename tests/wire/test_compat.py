@@ -144,6 +144,21 @@ def test_a_mig_profile_is_one_that_gpu_and_driver_have(instance_type, mig, softw
 
 
 @pytest.mark.parametrize(
+    ("instance_type", "more", "rules"),
+    [
+        ("g6f.large", {}, ["R21"]),
+        ("g6f.large", {"image": OWN, "software": {"driver": "580.105.08"}}, []),
+        ("gr6f.4xlarge", {"image": OWN, "software": {"driver": "595.10"}}, ["R06"]),
+        ("g6.xlarge", {}, []),
+    ],
+)
+def test_a_fraction_of_a_gpu_needs_an_image_with_nvidia_s_grid_driver(instance_type, more, rules):
+    file = file_with(instance_type, **more)
+
+    assert [rule for rule, is_error in told(file) if is_error] == rules
+
+
+@pytest.mark.parametrize(
     ("instance_type", "profiles", "rules"),
     [
         ("p4d.24xlarge", ["1g.5gb", "3g.20gb"], []),

@@ -110,9 +110,22 @@ def test_what_a_pattern_means_but_cannot_have_is_told(tmp_path):
         *("g6.2xlarge", "g6e.2xlarge"),
     ]
     assert loaded.notes == (
-        "pools.t4: left out g6f.2xlarge has a fraction of a GPU, which is no whole GRES: "
-        "not supported",
+        "pools.t4: left out g6f.2xlarge has a fraction of a GPU (l4-6gb): a pool has it by name",
     )
+
+
+def test_a_fraction_of_a_gpu_is_a_device_of_its_own_type_and_had_by_its_name_alone(tmp_path):
+    names = ["g6f.large", "g6f.2xlarge", "gr6f.4xlarge"]
+    found = load(tmp_path, good({"pools.t4.instance_types": names})).cluster.pools[0].instance_types
+
+    assert [(each.gpus, each.gpu_type) for each in found] == [
+        (1, "l4-3gb"),
+        (1, "l4-6gb"),
+        (1, "l4-12gb"),
+    ]
+    by_family = selected(tmp_path, None, "family In g6 g6f gr6f")
+    assert "g6.xlarge" in by_family
+    assert not any("6f." in name for name in by_family)
 
 
 def test_with_profiles_each_node_has_a_layout_of_its_own(tmp_path):

@@ -32,23 +32,26 @@ class CatalogueRow:
     """One line of the catalogue.
 
     Source: EC2 DescribeInstanceTypes; `python -m local.catalogue` writes it. `gpus` counts
-    Neuron devices as well; it is 0 and means nothing for fractional types.
+    Neuron devices as well. EC2 says 0 GPUs of a type with a fraction of one; its driver shows one
+    device with that fraction's memory, and so Slurm has one, of a type of its own: l4-3gb.
     """
 
     kind: Kind
     instance_type: InstanceType
 
     @property
-    def unusable(self) -> str:
-        """Why no pool may have this type; "" when it may."""
-        name = self.instance_type.name
+    def only_by_name(self) -> str:
+        """Why no pattern or requirement means this type; "" when one may."""
+        each = self.instance_type
         if self.kind is Kind.FRACTIONAL_GPU:
-            return f"{name} has a fraction of a GPU, which is no whole GRES: not supported"
+            return f"{each.name} has a fraction of a GPU ({each.gpu_type}): a pool has it by name"
         return ""
 
 
 def _row(line: Mapping[str, str]) -> CatalogueRow:
     kind = Kind(line["kind"])
+    is_fraction = kind is Kind.FRACTIONAL_GPU
+    gpu_memory_mib = int(line["gpu_memory_mib"])
     family = line["name"].split(".")[0]
     found = _GENERATION.search(family)
     return CatalogueRow(
@@ -57,17 +60,22 @@ def _row(line: Mapping[str, str]) -> CatalogueRow:
             name=line["name"],
             vcpus=int(line["vcpus"]),
             memory_mib=int(line["memory_mib"]),
-            gpus=int(line["gpus"]),
-            gpu_type=line["gpu_type"],
+            gpus=1 if is_fraction else int(line["gpus"]),
+            gpu_type=_part(line["gpu_type"], gpu_memory_mib) if is_fraction else line["gpu_type"],
             arch=line["arch"],
             family=family,
             generation=int(found.group()) if found else 0,
-            gpu_memory_mib=int(line["gpu_memory_mib"]),
+            gpu_memory_mib=gpu_memory_mib,
             local_nvme_gib=int(line["local_nvme_gib"]),
             is_efa=bool(line["efa"]),
             gres="neuron" if kind is Kind.NEURON else "gpu",
         ),
     )
+
+
+def _part(gpu_type: str, memory_mib: int) -> str:
+    """The GRES type of a fraction of a GPU, by its memory in AWS's words: 2,861 MiB are 3 GB."""
+    return f"{gpu_type}-{memory_mib * 2**20 / 1e9:.0f}gb"
 
 
 @cache

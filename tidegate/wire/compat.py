@@ -8,6 +8,9 @@ from tidegate.wire.compat_software import Card, card_rules, software_of, softwar
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.node_models import GpuModel
 
+# Source: EKS's notes on g7, "rejects p3, p3dn, g6f".
+NO_FRACTIONS_FROM = 595
+
 
 def findings(file: ClusterFile) -> tuple[Finding, ...]:
     """Everything that speaks against the file's pools on its image, errors first."""
@@ -20,6 +23,7 @@ def findings(file: ClusterFile) -> tuple[Finding, ...]:
     ]
     found += [each for pool in pools if pool.name in file.efa for each in _efa(pool, file)]
     found += [each for name, gpu in file.gpu.items() for each in _shared(name, gpu, file)]
+    found += [each for pool in pools for each in _fractions(pool, file)]
     found += _own_image(file)
     found += software_rules(has)
     return tuple(sorted(dict.fromkeys(found), key=lambda each: not each.is_error))
@@ -38,10 +42,29 @@ def _cards(pool: Pool, gpu: GpuModel) -> Iterator[Card]:
 def _counts(pool: Pool) -> Iterator[Finding]:
     for each in pool.instance_types:
         row = load_compat()["instance_types"].get(each.name)
-        if row and row["count"] != each.gpus:
+        # Of a fraction of a GPU EC2 says none.
+        if row and row["count"] and row["count"] != each.gpus:
             place = f"pools.{pool.name}: {each.name}"
             text = f"{each.gpus} GPUs in the catalogue, {row['count']} in the facts"
             yield Finding("R13", False, place, text, sources(["moto521"]))
+
+
+def _fractions(pool: Pool, file: ClusterFile) -> Iterator[Finding]:
+    """A fraction of a GPU is a vGPU: its driver is NVIDIA's GRID one, which AWS's images lack."""
+    rows = load_compat()["instance_types"]
+    driver = file.software.driver if file.image_id else None
+    for each in pool.instance_types:
+        if each.gres != "gpu" or not each.gpus or (rows.get(each.name) or {"count": 1})["count"]:
+            continue
+        place = f"pools.{pool.name}: {each.name}"
+        if not file.image_id:
+            text = (
+                "needs NVIDIA's GRID driver, which no image of AWS's or Canonical's has: name one"
+            )
+            yield Finding("R21", True, place, f"{text} of your own (ami-...)", sources(["ekskmod"]))
+        elif driver and int(driver.split(".")[0]) >= NO_FRACTIONS_FROM:
+            text = f"driver branch {NO_FRACTIONS_FROM} and later refuse it, the image has {driver}"
+            yield Finding("R06", True, place, text, sources(["eksg7"]))
 
 
 def _shared(pool: str, gpu: GpuModel, file: ClusterFile) -> Iterator[Finding]:

@@ -143,8 +143,6 @@ def check_instance_type(value: str) -> str:
     """An exact name or a pattern that names at least one usable type; ValueError else."""
     catalogue = load_catalogue()
     if value in catalogue:
-        if sentence := catalogue[value].unusable:
-            raise ValueError(sentence)
         return value
     if not is_pattern(value):
         near = did_you_mean(value, catalogue)
@@ -152,8 +150,8 @@ def check_instance_type(value: str) -> str:
     matched = [name for name in catalogue if fnmatchcase(name, value)]
     if not matched:
         raise ValueError(f"{value} matches no known instance type{_near_pattern(value)}")
-    if all(catalogue[name].unusable for name in matched):
-        raise ValueError(f"{value} matches nothing usable: {catalogue[matched[0]].unusable}")
+    if all(catalogue[name].only_by_name for name in matched):
+        raise ValueError(f"{value} matches nothing usable: {catalogue[matched[0]].only_by_name}")
     return value
 
 
@@ -170,7 +168,7 @@ def select(names: Sequence[str], requirements: Sequence[Requirement]) -> Selecti
     kept: dict[str, str] = {}
     for entry in names or ("*",):
         found = {
-            name: catalogue[name].unusable
+            name: "" if name == entry else catalogue[name].only_by_name
             for name in _meant(entry)
             if names or is_family_said or not _BURSTABLE.match(name)
             if all(each.holds(catalogue[name].instance_type) for each in requirements)
@@ -179,7 +177,7 @@ def select(names: Sequence[str], requirements: Sequence[Requirement]) -> Selecti
             found |= _of_another_arch(found)
         kept |= {name: why for name, why in found.items() if not why or name not in kept}
     return Selection(
-        tuple(catalogue[name].instance_type for name, unusable in kept.items() if not unusable),
+        tuple(catalogue[name].instance_type for name, why in kept.items() if not why),
         tuple(filter(None, kept.values())),
     )
 
@@ -187,9 +185,7 @@ def select(names: Sequence[str], requirements: Sequence[Requirement]) -> Selecti
 def _of_another_arch(found: Mapping[str, str]) -> dict[str, str]:
     """Why types that are not of the usual architecture are left out, beside some that are."""
     archs = {
-        name: load_catalogue()[name].instance_type.arch
-        for name, unusable in found.items()
-        if not unusable
+        name: load_catalogue()[name].instance_type.arch for name, why in found.items() if not why
     }
     if USUAL_ARCH not in archs.values():
         return {}

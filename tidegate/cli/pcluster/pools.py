@@ -78,8 +78,8 @@ def _types(asked: _Asked, done: Translated) -> list[str]:
     known: list[str] = []
     for each in asked.resource.types:
         row = load_catalogue().get(each)
-        if row is None or row.unusable:
-            why = row.unusable if row else f"{each} is not in the catalogue of instance types"
+        if row is None:
+            why = f"{each} is not in the catalogue of instance types"
             done.lose(asked.place, "instance-type", why)
         else:
             known.append(each)
