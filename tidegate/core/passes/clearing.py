@@ -11,6 +11,7 @@ from itertools import islice
 
 from tidegate.core.buy.bins import Bins, gang_members
 from tidegate.core.buy.purchase import Purchase
+from tidegate.core.buy.shares import part_of_gpu
 from tidegate.core.buy.steering import usd_per_hour
 from tidegate.core.demand.demand import Need, demand
 from tidegate.core.fleet.fleet import Fleet
@@ -110,7 +111,7 @@ def _ways(
     None of the idle nodes is counted here. `in_vain`: what is too much all the same.
     """
     usage, shape = purchase.usage, need.shape
-    least = Load(shape.gpus, shape.cpus, shape.memory_mib)
+    least = Load(0 if is_part(snapshot, need) else shape.gpus, shape.cpus, shape.memory_mib)
     free = sum(each.is_empty and each.takes(need) for each in bins.for_gang(need))
     lacks = max(need.nodes - free, 1) if need.is_gang else 1
     if not any(_is_within(usage, pool, lacks, least) for pool in need.pools):
@@ -134,6 +135,13 @@ def _ways(
         is_enough = partial(_is_within, usage, pool, lacks, load)
         if found := _fewest(snapshot, purchase, idle, {each.name for each in held}, is_enough):
             yield found
+
+
+def is_part(snapshot: Snapshot, need: Need) -> bool:
+    """Whether it may ask for parts of GPUs: many of them are fewer GPUs."""
+    pools = (snapshot.cluster.pool(name) for name in need.pools)
+    types = (each for pool in pools if pool for each in pool.instance_types)
+    return bool(need.shape.gpus) and any(part_of_gpu(need.shape, each) for each in types)
 
 
 def _is_within(usage: Usage, pool: str, nodes: int, load: Load) -> bool:

@@ -23,6 +23,7 @@ from tidegate.core.passes.departures import Departures, IdleNodes, Outdated
 from tidegate.core.passes.headroom import buy_headroom, hold_headroom
 from tidegate.core.passes.orders import order
 from tidegate.core.passes.queue import Queue
+from tidegate.core.passes.recut import cut_otherwise
 from tidegate.core.passes.retire import above_minimum, least_nodes
 from tidegate.core.passes.rollout import (
     is_tried,
@@ -184,7 +185,7 @@ def release_idle(
     queue: Queue,
     idle: IdleNodes,
 ) -> Iterator[Action]:
-    """Let them go, and what is paid for where it stands in a job's way."""
+    """Let them go, and what is paid for where it, or how it is cut, stands in a job's way."""
     by_reason = {reason: list(names) for reason, names in idle.going.items()}
     kept_s = {member.instance_id: each_s for member, each_s in idle.prepaid}
     job_id, found = in_the_way(snapshot, fleet, purchase, bins, queue, idle)
@@ -194,6 +195,11 @@ def release_idle(
             continue
         reason = f"idle for {kept_s[name]:.0f} s, and a limit counts it that job {job_id} waits for"
         by_reason.setdefault(reason, []).append(name)
+    gone = {name for names in by_reason.values() for name in names}
+    pools = {member.instance_id: member.pool for member, _ in idle.prepaid}
+    for name, reason in cut_otherwise(snapshot, queue, idle, gone):
+        if fleet.allowance.take(pools[name], name, DisruptionReason.EMPTY):
+            by_reason.setdefault(reason, []).append(name)
     for reason, names in sorted(by_reason.items()):
         yield order(
             OrderKind.RELEASE,
