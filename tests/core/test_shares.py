@@ -22,6 +22,7 @@ from tests.core.shared_gpus import (
 )
 from tests.make import NOW_S, job, node, placement, snapshot
 from tidegate.core.buy.parts import Instances, Shards
+from tidegate.core.explain.lost import gpus
 from tidegate.core.model.cluster import Cluster, Limits
 from tidegate.core.model.ec2 import MIG_TAG, TAG_VALUE_MAX, Instance, InstanceState, Offering
 from tidegate.core.model.ledger import Launch, LaunchRecord, NodeRecord, Phase
@@ -146,6 +147,16 @@ def test_a_free_instance_of_the_type_is_waited_for_and_none_of_another() -> None
 
     assert bought(fits) == []
     assert bought(others) == [("p4x.4xlarge", 1, "1=1g.5gb:5/2g.10gb:1")]
+
+
+def test_status_counts_gpus_and_not_their_parts() -> None:
+    of = cut(ONE_A100)
+    on = next(each for _, each in of.pools[0].offerings())
+    alive = Instance("i-1", on, InstanceState.RUNNING, NOW_S - 900, "l-0", "mig")
+    known = NodeRecord("i-1", "l-0", "mig", on, NOW_S - 900, 1.0, Phase.JOINED)
+    for used, busy in ((("1g.5gb", 7, 0), 0), (("1g.5gb", 7, 2), 1), (("3g.20gb", 2, 2), 1)):
+        seen = snapshot([], [a100(used)], of=of, records=[known], instances=[alive])
+        assert (gpus(seen).configured, gpus(seen).usable, gpus(seen).busy) == (1, 1, busy)
 
 
 def test_a_job_that_takes_any_instance_gets_what_is_left() -> None:

@@ -19,7 +19,8 @@ from tidegate.core.model.drain_reason import sentence_of
 from tidegate.core.model.ec2 import InstanceState
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Phase
-from tidegate.core.model.slurm import Node
+from tidegate.core.model.mig import SLICES
+from tidegate.core.model.slurm import Devices, Node
 from tidegate.core.model.slurm_names import is_instance_id
 from tidegate.core.model.snapshot import Snapshot
 
@@ -232,9 +233,20 @@ def gpus(snapshot: Snapshot) -> Gpus:
         if each.instance is not None and each.instance.is_alive:
             configured += _gpus(each, snapshot)
             if each.node is not None and each.node.state.takes_jobs:
-                usable += each.node.gpus
-                busy += each.node.gpus_alloc
+                whole, used = _whole_gpus(each.node, each, snapshot)
+                usable, busy = usable + whole, busy + used
     return Gpus(configured, usable, busy, sum(each.gpus for each in lost_nodes(snapshot)))
+
+
+def _whole_gpus(node: Node, member: Member, snapshot: Snapshot) -> tuple[int, int]:
+    """GPUs that jobs can have of a node, and those of them that are in use, whole or in parts."""
+    of = snapshot.cluster.instance_type(member.offering.instance_type)
+    if of is None or not of.profiles:
+        return node.gpus, node.gpus_alloc + node.gpus_shared
+    alone = (Devices(node.gpu_type, node.gpus, node.gpus_alloc),)
+    sizes = {each.gpu_type: each.size for each in of.profiles}
+    used = sum(each.alloc * sizes.get(each.gpu_type, 0) for each in node.devices or alone)
+    return of.gpus, min(-(-used // SLICES), of.gpus)
 
 
 def cell_of(member: Member, snapshot: Snapshot) -> Cell:
