@@ -104,7 +104,7 @@ class SimNode:
     node and got no answer; for a moment, until `answers_at_s`, where it was just opened.
     `is_planned`: backfill means it for a job that still waits for others. `reserved`: the words
     of its reservation. `jobs`: those that hold it. `row`: what sinfo showed of it, and of which
-    state that was.
+    state that was. `instances`: MIG instances by type, of a node whose GPUs are cut.
     """
 
     name: str
@@ -126,6 +126,7 @@ class SimNode:
     reserved: frozenset[str] = frozenset()
     jobs: dict[str, SimJob] = field(default_factory=dict)
     row: tuple[object, Node] | None = None
+    instances: tuple[tuple[str, int], ...] = ()
     joined_weight: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -151,12 +152,27 @@ class SimNode:
 
     def emptied(self) -> "SimNode":
         of = self.gpus, self.gpu_type, self.features
-        return SimNode(self.name, self.cpus, self.memory_mib, *of)
+        return SimNode(self.name, self.cpus, self.memory_mib, *of, instances=self.instances)
+
+    def free_instances(self) -> dict[str, int]:
+        """MIG instances that no job holds; who names no type has the first that were free."""
+        left = dict(self.instances)
+        for job in self.jobs.values():
+            shape = job.submit.shape
+            wanted = sum(left.values()) if shape.is_exclusive else shape.gpus
+            for gpu_type, free in left.items():
+                if shape.is_exclusive or shape.gpu_type in ("", gpu_type):
+                    left[gpu_type] = free - min(free, wanted)
+                    wanted -= min(free, wanted)
+        return left
 
     def has_room(self, asked: Submit) -> bool:
         """Whether one node's share of the job fits beside what runs here."""
         shape = asked.shape
-        if shape.gpus and shape.gpu_type not in ("", self.gpu_type):
+        if self.instances and shape.gpus and shape.gpu_type:
+            if shape.gpus > self.free_instances().get(shape.gpu_type, 0):
+                return False
+        elif shape.gpus and shape.gpu_type not in ("", self.gpu_type):
             return False
         cpus, memory_mib, gpus = self.allocated()
         if shape.is_exclusive and self.jobs:
@@ -169,15 +185,21 @@ class SimNode:
 
 
 def node_of(
-    name: str, shape: InstanceType, features: tuple[str, ...], *, is_gated: bool
+    name: str,
+    shape: InstanceType,
+    features: tuple[str, ...],
+    *,
+    is_gated: bool,
+    instances: tuple[tuple[str, int], ...] = (),
 ) -> SimNode:
     """What slurmd -Z registers on an instance of this type; behind a gate it joins drained."""
     return SimNode(
         name=name,
         cpus=shape.vcpus,
         memory_mib=shape.slurm_memory_mib,
-        gpus=shape.gpus,
-        gpu_type=shape.gpu_type,
+        gpus=sum(count for _, count in instances) or shape.gpus,
+        gpu_type=instances[0][0] if instances else shape.gpu_type,
+        instances=instances,
         features=features,
         weight=1 + shape.gpus,
         is_drain=is_gated,

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.demand.pending_reasons import held_because
-from tidegate.core.model.slurm import Job, Licence, Node, NodeState, Reading
+from tidegate.core.model.slurm import Devices, Job, Licence, Node, NodeState, Reading
 from tidegate.sim.slurm_parts import SimJob, SimNode, Submit
 from tidegate.sim.slurm_table import Table
 
@@ -84,7 +84,15 @@ def _node_row(node: SimNode) -> Node:
         last_busy_at_s=node.last_busy_at_s,
         weight=node.weight,
         address=node.name,
+        devices=_devices(node),
     )
+
+
+def _devices(node: SimNode) -> tuple[Devices, ...]:
+    """As the agent reads them: of several types alone."""
+    free = node.free_instances()
+    found = (Devices(of, count, count - free[of]) for of, count in node.instances)
+    return tuple(found) if len(node.instances) > 1 else ()
 
 
 def _rows(table: Table) -> list[Job]:

@@ -18,6 +18,7 @@ from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import (
     GATE_TAG,
     LAUNCH_TAG,
+    MIG_TAG,
     FleetRequest,
     Instance,
     InstanceState,
@@ -25,6 +26,7 @@ from tidegate.core.model.ec2 import (
 from tidegate.core.model.errors import TidegateError
 from tidegate.core.model.events import News, SpotInterruption, StateChange
 from tidegate.core.model.gpu_use import GpuUse
+from tidegate.core.model.mig import devices
 from tidegate.core.model.orders import Order, OrderResult
 from tidegate.core.model.slurm import Association, Job
 from tidegate.core.offers.market import at_market
@@ -99,6 +101,7 @@ class SimWorld:
     _news: list[News] = field(default_factory=list)
     _waiting: list[Instance] = field(default_factory=list)
     _gated: set[str] = field(default_factory=set)
+    _layouts: dict[str, str] = field(default_factory=dict)
     _locked_until_s: float = 0.0
     _orders_from_s: float = 0.0
     _ticked: tuple[float, int] = (0.0, -1)
@@ -363,6 +366,7 @@ class SimWorld:
         tags = dict(request.tags)
         if tags.get(GATE_TAG) == "drain":
             self._gated.add(tags[LAUNCH_TAG])
+        self._layouts[tags[LAUNCH_TAG]] = tags.get(MIG_TAG, "")
 
     def _boot(self, instance: Instance) -> None:
         boot_s = self.boot_s(instance)
@@ -384,5 +388,9 @@ class SimWorld:
             return
         features = pool.features(shape.name, instance.offering.market)
         is_gated = instance.launch_id in self._gated
-        node = node_of(instance.instance_id, shape, features, is_gated=is_gated)
-        self.slurm.register(self.booted(node))
+        cut = devices(self._layouts.get(instance.launch_id, ""), shape.profiles)
+        node = node_of(instance.instance_id, shape, features, is_gated=is_gated, instances=cut)
+        if shape.profiles and not cut:
+            self.compute.end(instance.instance_id)  # the boot takes no tag that is no layout
+        else:
+            self.slurm.register(self.booted(node))
