@@ -19,14 +19,18 @@ def jobs(tmp_path: Path) -> Path:
     return made
 
 
-def run(jobs: Path, script: str, job_id: str, gpus: str = "", mig: str = "") -> None:
+def run(
+    jobs: Path, script: str, job_id: str, gpus: str = "", mig: str = "", gres: str = ""
+) -> None:
     """Slurm runs the script for a job; one that fails would drain the node."""
     (jobs.parent / "mig").write_text(mig)
+    (jobs.parent / "gres").write_text(gres)
     text = subprocess.run(
         ["bash", "-c", f"source {STAGE}; {script}"], capture_output=True, text=True, check=True
     ).stdout
     text = text.replace("/run/tidegate/gpu-jobs", str(jobs))
     text = text.replace("/etc/tidegate/mig", str(jobs.parent / "mig"))
+    text = text.replace("/etc/slurm/gres.node.conf", str(jobs.parent / "gres"))
     given = {"PATH": os.environ["PATH"], "SLURM_JOB_ID": job_id, "SLURM_JOB_GPUS": gpus}
     done = subprocess.run(
         ["bash", "-c", text], env=given, capture_output=True, text=True, check=False
@@ -66,6 +70,12 @@ def test_what_is_no_gpu_is_no_file(jobs: Path, gpus: str) -> None:
 
 def test_parts_of_a_gpu_have_no_number_that_dcgm_knows(jobs: Path) -> None:
     run(jobs, "prolog", "7", "0", mig="MIG-a\n")
+
+    assert told(jobs) == {}
+
+
+def test_of_gpus_in_shards_nobody_knows_whose_use_it_is(jobs: Path) -> None:
+    run(jobs, "prolog", "7", "0", gres="Name=gpu Type=l4 File=/dev/nvidia0\nName=shard Count=4\n")
 
     assert told(jobs) == {}
 
