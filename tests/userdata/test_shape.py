@@ -83,3 +83,46 @@ def test_slurm_is_told_the_shards_of_all_gpus() -> None:
 )
 def test_the_gate_counts_instances(layout: str, count: str) -> None:
     assert shell(f"in_all 8 {layout}") == (0, count)
+
+
+SMALL, LARGE = "  MIG 1g.5gb     Device  0: (UUID: M-0)", "  MIG 3g.20gb     Device  1: (UUID: M-1)"
+
+
+@pytest.mark.parametrize(
+    ("shown", "says"),
+    [
+        ([SMALL, LARGE], ""),
+        ([SMALL], "the MIG instance M-1 is gone"),
+        (
+            [SMALL, LARGE.replace("3g.20gb", "2g.10gb")],
+            "Slurm is told gpu:a100_1g.5gb:1,gpu:a100_3g.20gb:1,"
+            " nvidia-smi shows gpu:a100_1g.5gb:1,gpu:a100_2g.10gb:1",
+        ),
+    ],
+)
+def test_the_gate_compares_what_slurm_is_told_with_what_is_there(
+    tmp_path: Path, shown: list[str], says: str
+) -> None:
+    """The check alone: what stands around it asks the machine."""
+    text = (STAGE.parent / "checks.sh").read_text()
+    check = "check_mig() {" + text.partition("check_mig() {")[2].partition("\n}\n")[0] + "\n}"
+    (tmp_path / "mig").write_text("M-0\nM-1\n")
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text("#!/bin/sh\ncat <<END\nGPU 0: A100 (UUID: G-0)\n" + "\n".join(shown) + "\nEND\n")
+    smi.chmod(0o755)
+
+    done = subprocess.run(
+        ["bash", "-c", f"{check.replace('/etc/tidegate', str(tmp_path))}\ncheck_mig"],
+        env={
+            "PATH": f"{tmp_path}:/usr/bin:/bin",
+            "LAYOUT": "1=1g.5gb:1/3g.20gb:1",
+            "ACCELERATORS": "2",
+            "GPU_TYPE": "a100",
+            "TOLD_GRES": "gpu:a100_1g.5gb:1,gpu:a100_3g.20gb:1",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (int(bool(says)), says, "")
