@@ -11,9 +11,9 @@ from itertools import islice
 
 from tidegate.core.buy.bins import Bins, gang_members
 from tidegate.core.buy.purchase import Purchase
-from tidegate.core.buy.shares import part_of_gpu
 from tidegate.core.buy.steering import usd_per_hour
 from tidegate.core.demand.demand import Need, demand
+from tidegate.core.demand.fit import part_of_gpu
 from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.judge import Judged
 from tidegate.core.fleet.members import Member
