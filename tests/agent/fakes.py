@@ -12,7 +12,7 @@ from tidegate.core.model.digest import Digest
 from tidegate.core.model.errors import SlurmUnavailable, Throttled
 from tidegate.core.model.gpu_use import GpuUse
 from tidegate.core.model.orders import Order, OrderKind
-from tidegate.core.model.slurm import Job, Node, NodeState, Reading, SetBy, Shape
+from tidegate.core.model.slurm import Job, Node, NodeState, Progress, Reading, SetBy, Shape
 from tidegate.ports import ReceivedDigest, ReceivedOrder
 
 NOW_S = 1_000.0
@@ -185,6 +185,7 @@ def agent_of(
     meter: Meter | None = None,
     beats: Callable[[Sequence[Job]], Mapping[str, Beat]] = lambda jobs: {},
     gpu_uses: Callable[[Sequence[Job]], Mapping[str, GpuUse]] = lambda jobs: {},
+    progress: Callable[[Sequence[Job]], Mapping[str, Progress]] = lambda jobs: {},
 ) -> Agent:
     return Agent(
         slurm=slurm,
@@ -197,6 +198,7 @@ def agent_of(
         meter=meter,
         beats=beats,
         gpu_uses=gpu_uses,
+        progress=progress,
     )
 
 

@@ -9,10 +9,12 @@ import pytest
 
 from tests.agent.fakes import NOW_S, agent_of
 from tests.make import job
-from tidegate.agent.heartbeats import Heartbeats, uid_of
+from tidegate.agent.heartbeats import Heartbeats
 from tidegate.agent.loop import Agent
+from tidegate.agent.shared_files import uid_of
 from tidegate.core.interruption.heartbeat import Beat
-from tidegate.core.model.slurm import Hang, Job
+from tidegate.core.interruption.progress import progress
+from tidegate.core.model.slurm import Hang, Job, Progress
 
 ADA, BOB = 4_001, 4_002
 TOUCHED_S = 500.0
@@ -122,6 +124,111 @@ def test_only_running_jobs_that_ask_are_looked_at(shared):
     heartbeats([])
     heartbeats.step()
     assert heartbeats(jobs) == {}
+
+
+# -- how far a job has come ------------------------------------------------------------------
+
+
+def tells(path: object, **more: object) -> Job:
+    return job(7, comment=f"tidegate:progress={path} tidegate:move", **more)  # type: ignore[arg-type]
+
+
+def told(shared: Path, text: str, user: int = ADA) -> Progress:
+    path = shared / "ada" / "progress"
+    path.write_text(text)
+    own(path, user)
+    return read(shared, tells(path))
+
+
+def read(shared: Path, of: Job) -> Progress:
+    ids = {"ada": ADA if os.geteuid() == 0 else os.geteuid()}
+    return Heartbeats(shared, ids.get).read(of)
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [("0.42", 0.42), ("42%\n", 0.42), (" 42.5 % ", 0.425), (".5", 0.5), ("0", 0.0), ("1\n", 1.0)],
+)
+def test_a_progress_file_says_which_part_of_the_work_is_saved(shared, text, part):
+    found = told(shared, text)
+
+    assert found.part == pytest.approx(part)
+    assert not found.problem
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "half", "-0.1", "1.01", "101%", "nan", "inf", "0.4 0.5", "4e-1", "\u0664", "9" * 99],
+)
+def test_what_is_no_part_counts_as_nothing_saved_and_is_told_without_its_words(shared, text):
+    found = told(shared, text)
+
+    assert found.part == 0.0
+    assert found.problem == "its progress file holds no number from 0 to 1, nor percent"
+
+
+def test_bytes_that_are_no_text_say_nothing(shared):
+    path = shared / "ada" / "progress"
+    path.write_bytes(b"\xff\xfe0.5")
+    own(path, ADA)
+
+    assert read(shared, tells(path)).problem
+
+
+def test_a_progress_file_that_is_not_there_yet_has_nothing_saved(shared):
+    assert read(shared, tells(shared / "ada" / "later")) == Progress()
+
+
+@pytest.mark.parametrize(
+    ("path_in", "said"),
+    [
+        (lambda shared: shared.parent / "outside", "is not below"),
+        (linked, "is no regular file"),
+        (linked_folder, "leads over a link"),
+        (fifo, "is no regular file"),
+        (lambda shared: "progress", "names no progress file by its whole path"),
+    ],
+)
+def test_a_progress_file_elsewhere_is_not_read_and_says_why(shared, path_in, said):
+    found = read(shared, tells(path_in(shared)))
+
+    assert found.part == 0.0
+    assert said in found.problem
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="files of two users need root")
+def test_a_progress_file_of_another_user_is_not_believed(shared):
+    assert "does not belong to ada" in told(shared, "0.9", user=BOB).problem
+
+
+def test_progress_is_read_of_jobs_that_wait_to_go_on_too(shared):
+    heartbeats = Heartbeats(shared, lambda _: os.geteuid())
+    path = shared / "ada" / "progress"
+    path.write_text("0.25")
+    waiting = tells(path)
+    asked = [waiting, replace(waiting, job_id="8", comment="")]
+
+    first = heartbeats.progress(asked)
+    heartbeats.step()
+
+    assert first == {}
+    assert heartbeats.progress(asked) == {"7": Progress(0.25)}
+
+
+def test_how_far_a_job_has_come_travels_with_the_next_digest_and_makes_none(slurm, bus, clock):
+    part = [0.1]
+    agent = agent_of(slurm, bus, clock, progress=lambda jobs: {"1": progress(f"{part[0]}")})
+    runs(slurm)
+    agent.tick()
+    part[0] = 0.2
+    for _ in range(2):
+        clock.now += 1
+        agent.tick()
+    clock.now += 60
+    agent.tick()
+
+    found = [one.progress for digest in bus.digests for one in digest.reading.jobs]
+    assert found == [Progress(0.1), Progress(0.2)]
 
 
 # -- what the agent makes of it --------------------------------------------------------------

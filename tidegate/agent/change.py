@@ -13,7 +13,7 @@ NOT_EVALUATED = frozenset({"", "None", "Priority"})
 type Fingerprint = tuple[object, ...]
 
 # A tuple of fields takes a tenth of the time of a changed copy, and a queue has 100,000 rows.
-_OTHERWISE = ("priority", "reason", "gpu_use")
+_OTHERWISE = ("priority", "reason", "gpu_use", "progress")
 _of_job = attrgetter(*(f.name for f in fields(Job) if f.name not in _OTHERWISE))
 _of_node = attrgetter(*(f.name for f in fields(Node) if f.name not in ("last_busy_at_s", "weight")))
 
@@ -22,8 +22,8 @@ def fingerprint(reading: Reading) -> Fingerprint:
     """Equal for two readings that the planner would treat alike.
 
     Left out: how old priorities have grown (their order counts), the nodes that a reason
-    lists, when a busy node was last busy, minutes that pass anyway, how little GPUs are used, and
-    weights: a lost hint waits for the heartbeat.
+    lists, when a busy node was last busy, minutes that pass anyway, how little GPUs are used, how
+    far jobs have come, and weights: a lost hint waits for the heartbeat.
     """
     ranked = sorted(reading.jobs, key=lambda job: (-job.priority, job.job_id))
     return (

@@ -22,7 +22,7 @@ from tidegate.core.model.digest import Digest, Stamp
 from tidegate.core.model.errors import SlurmUnavailable, TidegateError
 from tidegate.core.model.gpu_use import GpuUse
 from tidegate.core.model.orders import Order, OrderOutcome, OrderResult
-from tidegate.core.model.slurm import Fault, Job, Node, Reading
+from tidegate.core.model.slurm import Fault, Job, Node, Progress, Reading
 from tidegate.core.model.slurm_names import ABOUT_JOBS
 from tidegate.ports import Bus, Clock
 from tidegate.ports.slurm import Slurm
@@ -59,6 +59,7 @@ class Agent:
         meter: Meter | None = None,
         beats: Callable[[Sequence[Job]], Mapping[str, Beat]] = lambda jobs: {},
         gpu_uses: Callable[[Sequence[Job]], Mapping[str, GpuUse]] = lambda jobs: {},
+        progress: Callable[[Sequence[Job]], Mapping[str, Progress]] = lambda jobs: {},
     ) -> None:
         self._meter = meter or Meter()
         self._slurm = slurm
@@ -77,6 +78,7 @@ class Agent:
         self._faults: dict[str, Fault] = {}
         self._beats = beats
         self._gpu_uses = gpu_uses
+        self._progress = progress
         self._rested_at_s: dict[str, float] = {}
         self._lasting = Lasting()
         self._open_names: frozenset[str] = frozenset()
@@ -102,6 +104,7 @@ class Agent:
             self._nudge(reading, began_s)
             reading = self._with_faults(reading, began_s)
             reading = self._with_gpu_uses(self._with_hangs(reading, began_s))
+            reading = self._with_progress(reading)
         except SlurmUnavailable as error:
             self._slurm_is_silent(error)
             return None
@@ -232,6 +235,14 @@ class Agent:
         return replace(
             reading, jobs=tuple(replace(j, gpu_use=uses.get(j.job_id)) for j in reading.jobs)
         )
+
+    def _with_progress(self, reading: Reading) -> Reading:
+        """The queue with how far jobs have come, where they say so."""
+        told = self._progress(reading.jobs)
+        if not told:
+            return reading
+        jobs = (replace(job, progress=told.get(job.job_id)) for job in reading.jobs)
+        return replace(reading, jobs=tuple(jobs))
 
     # -- the digest -------------------------------------------------------------------------
 

@@ -99,6 +99,7 @@ def run(settings: Settings) -> None:
         meter=meter,
         beats=heartbeats,
         gpu_uses=gpu_uses,
+        progress=heartbeats.progress,
     )
     # systemd's, see userdata/head/agent.sh: it goes when the head goes.
     state_dir = os.environ.get("STATE_DIRECTORY")

@@ -13,7 +13,7 @@ from tidegate.core.demand.constraint import (
     read_constraint,
     with_all_kinds,
 )
-from tidegate.core.demand.deadline import due_s, least_s, unread
+from tidegate.core.demand.deadline import NOTHING_SAVED, Saved, due_s, least_s, saved, unread
 from tidegate.core.demand.fit import can_be
 from tidegate.core.demand.held import begins_later, holds
 from tidegate.core.demand.partitions import judged
@@ -29,18 +29,17 @@ from tidegate.core.model.why import Why, WhyNot
 class Need:
     """A job (or `count` equal jobs) for which `nodes` nodes of `shape` must exist.
 
-    `kind`: needs with the same one differ only in id, count and priority; -1: unknown.
-    `is_gang`: all of them at once, or none. `gang_id`: needs that share one start together,
-    all or none of them (the components of a heterogeneous job, the kinds of nodes of one job
-    that counts several in its constraint, `is_of_kinds`). `where`: the nodes it may start on,
-    None: any that fits. `beside`: nodes that the gang
-    has already, when only those that it lost are needed. `expected_s`: how long it will really
-    run, None: unknown. `deadline_s`: the instant by which it must have ended, `shortest_s`: the
-    least time that Slurm would give it until then (`--time-min`). `checkpoint_s`: the work that
-    an interruption costs it at most, None: as its pool says. `restarts`: how often it was
-    requeued. `wait_usd_per_hour`: what its waiting costs; `quickest_boot_s`: until the quickest
-    node of its pools is up. `payers`: its account and user as scopes of budgets, as far as they
-    have one.
+    `kind`: needs with the same one differ only in id, count and priority; -1: unknown. `is_gang`:
+    all of them at once, or none. `gang_id`: needs that share one start together, all or none of
+    them (the components of a heterogeneous job, the kinds of nodes of one job that counts several
+    in its constraint, `is_of_kinds`). `where`: the nodes it may start on, None: any that fits.
+    `beside`: nodes that the gang has already, when only those that it lost are needed.
+    `expected_s`: how long it will really run, None: unknown. `deadline_s`: the instant by which it
+    must have ended, `shortest_s`: the least time that Slurm would give it until then
+    (`--time-min`). `checkpoint_s`: the work that an interruption costs it at most, None: as its
+    pool says. `restarts`: how often it was requeued. `saved`: what it need not do again.
+    `wait_usd_per_hour`: what its waiting costs; `quickest_boot_s`: until the quickest node of its
+    pools is up. `payers`: its account and user as scopes of budgets, as far as they have one.
     """
 
     job_id: str
@@ -65,6 +64,7 @@ class Need:
     is_of_kinds: bool = False
     where: Where | None = None
     restarts: int = 0
+    saved: Saved = NOTHING_SAVED
     wait_usd_per_hour: float = 0.0
     quickest_boot_s: float = 0.0
 
@@ -152,9 +152,7 @@ class _Demand:
         passed_over: Mapping[str, Unmet],
     ) -> None:
         self.reading, self._refused = (of := judged(reading, cluster)).reading, of.refused
-        self.cluster = cluster
-        self.head_now_s = head_now_s
-        self.passed_over = passed_over
+        self.cluster, self.head_now_s, self.passed_over = cluster, head_now_s, passed_over
         self.needs: list[Need] = []
         self.unmet: list[Unmet] = []
         self._pools: dict[tuple[str, ...], tuple[Pool, ...]] = {}
@@ -304,6 +302,7 @@ class _Demand:
             job.is_checkpointed,
             where,
             job.restarts,
+            saved(job),
         )
         of = self._kinds.get(key)
         if of is None:
@@ -331,6 +330,7 @@ class _Demand:
             of.kind,
             where=where,
             restarts=of.restarts,
+            saved=of.saved,
             wait_usd_per_hour=of.wait_usd_per_hour,
             quickest_boot_s=of.quickest_boot_s,
         )
@@ -363,6 +363,7 @@ class _Demand:
             kind=len(self._kinds),
             where=where,
             restarts=job.restarts,
+            saved=saved(job),
             wait_usd_per_hour=wait_usd,
             quickest_boot_s=min((pool.boot_s for pool in pools), default=0.0),
         )

@@ -212,6 +212,14 @@ class Hang:
 
 
 @frozen
+class Progress:
+    """How much of its work a job has saved, as the file says that it names."""
+
+    part: float = 0.0  #: what its newest checkpoint holds of all, 0 to 1
+    problem: str = ""  #: why nobody knows; then nothing counts as saved
+
+
+@frozen
 class Job:
     """One row of the queue: a job, or the tasks of an array that have not started.
 
@@ -256,6 +264,7 @@ class Job:
     hang: Hang | None = None  #: its heartbeat, where that is silent or cannot be seen
     raw_id: str = ""  #: of a task of an array: its SLURM_JOB_ID
     gpu_use: GpuUse | None = None  #: how little its GPUs are used; null: not little, or unknown
+    progress: Progress | None = None  #: what it has saved; null: it does not say
 
     @property
     def is_checkpointed(self) -> bool:

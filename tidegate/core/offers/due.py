@@ -120,18 +120,19 @@ class Due:
 
 
 def pressure(need: Need, cluster: Cluster, now_s: float) -> Pressure:
-    """A job with a deadline as it stands before its next start. Nobody knows what earlier runs
-    have saved: it counts as all to be done.
+    """A job with a deadline as it stands before its next start. What earlier runs have saved counts
+    as far as the job says: else all is still to be done.
     """
     assert need.deadline_s is not None
     pools = [pool for pool in cluster.pools if pool.name in need.pools]
-    work_s = need.time_limit_s or run_s(need)
+    work_s = (need.time_limit_s or run_s(need)) * (1.0 - need.saved.part)
     return Pressure(
         left_s=need.deadline_s - now_s,
         work_s=work_s,
         change_s=max((pool.boot_s for pool in pools), default=0.0),
         lost_s=min(_lost_s(need, pools, work_s), work_s),
         margin_s=MARGIN_S,
+        may_move=need.saved.may_move,
     )
 
 

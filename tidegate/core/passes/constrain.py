@@ -8,6 +8,7 @@ from tidegate.core.buy.purchase import Purchase
 from tidegate.core.demand.constraint import with_feature
 from tidegate.core.demand.demand import Need
 from tidegate.core.demand.fit import satisfies
+from tidegate.core.interruption.progress import PROGRESS_KEY
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.frozen import frozen
@@ -41,6 +42,8 @@ def keep_off_spot(
     for need in needs:
         job = jobs.get(need.job_id)
         if job is None or job.het_job_id:  # Slurm changes all components with the first
+            continue
+        if PROGRESS_KEY in job.comment and job.progress is None:  # it cannot be taken back
             continue
         if need.kind not in kinds or need.kind < 0:
             kinds[need.kind] = _is_to_go(purchase, job, need, spots)
