@@ -6,11 +6,16 @@ Each trace says for how many instances EC2 gave or kept spot, moment by moment; 
 it gives all of them. From STARTS moments of each (default 12) a job of 48 hours runs against
 deadlines of 48 h by each job fraction, with the delay of 0.2 h at each change and the price ratio
 of "Can't Be Late" (NSDI 2024). Printed is the mean cost by that of Uniform Progress, the dearest
-trace by the same, and how many jobs ended late. `bound`: all spot that there is until the deadline,
-and changes for nothing; no rule reaches it.
+trace by the same, and how many jobs ended late: of all traces, and of every other one, which the
+rule's numbers were not chosen by. `bound`: all spot that there is until the deadline, and changes
+for nothing; no rule reaches it.
+
+The second table is of jobs that may take spot in each zone of a region, where traces tell of
+several at the same time: by Uniform Progress in one of these zones (the mean), and in all of them.
 """
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,6 +46,7 @@ class Run:
     left_s: float = WORK_S
     change_s: float = 0.0
     on: Market | None = None
+    on_since_s: float = 0.0
     since_s: float = 0.0
     is_spot: bool = False
     is_last: bool = False
@@ -105,6 +111,7 @@ def _pressure(run: Run, *, may_move: bool) -> Pressure:
         margin_s=STEP_S,
         price_ratio=PRICE_RATIO,
         on=run.on,
+        on_for_s=run.now_s - run.on_since_s,
         spot_for_s=run.now_s - run.since_s if run.is_spot else None,
         may_move=may_move,
     )
@@ -129,14 +136,26 @@ class Outcome:
 
 def play(rule: Rule, spot: Spot, deadline_s: float) -> Outcome:
     """One job by one rule; spot that goes takes the job's node with it at once."""
-    run = Run(deadline_s)
-    for is_spot in spot:
+    return play_in(rule, [spot], deadline_s)
+
+
+def play_in(rule: Rule, zones: Sequence[Spot], deadline_s: float) -> Outcome:
+    """The same in several zones: who starts on spot takes the zone that has had it for longest."""
+    run, zone = Run(deadline_s), 0
+    since_s = [0.0] * len(zones)
+    before = (False,) * len(zones)
+    for now in zip(*zones, strict=True):
         if run.left_s <= 0 or run.now_s >= deadline_s:
             break
-        if is_spot != run.is_spot:
-            run.is_spot, run.since_s = is_spot, run.now_s
-        if run.on is Market.SPOT and not is_spot:
+        for n, (was, there) in enumerate(zip(before, now, strict=True)):
+            if was is not there:
+                since_s[n] = run.now_s
+        before = now
+        if run.on is Market.SPOT and not now[zone]:
             run.on = None
+        if run.on is not Market.SPOT:
+            zone = min(range(len(zones)), key=lambda n: (not now[n], since_s[n]))
+        run.is_spot, run.since_s = now[zone], since_s[zone]
         _step(run, rule(run))
     return Outcome(run.usd, run.left_s > 0)
 
@@ -145,7 +164,7 @@ def _step(run: Run, chosen: Choice) -> None:
     on = {Choice.SPOT: Market.SPOT, Choice.ON_DEMAND: Market.ON_DEMAND}.get(chosen)
     assert on is not Market.SPOT or run.is_spot, "a rule chose spot that is not there"
     if on is not None and on is not run.on:
-        run.change_s = CHANGE_S
+        run.change_s, run.on_since_s = CHANGE_S, run.now_s
     run.on = on
     if on is not None:
         used_s = min(STEP_S, run.change_s + run.left_s)
@@ -174,6 +193,19 @@ def traces(folder: Path) -> Iterator[tuple[str, Spot]]:
             yield str(path.relative_to(folder)), spot
 
 
+_ZONE = re.compile(r"(.*/)?([a-z0-9-]+?)-?([a-z])_(.+)")
+
+
+def regions(every: Mapping[str, Spot]) -> dict[str, list[str]]:
+    """The traces of each region of which several zones were watched at the same time."""
+    found: dict[str, list[str]] = {}
+    for trace, spot in every.items():
+        if named := _ZONE.fullmatch(trace):
+            key = f"{named[1] or ''}{named[2]}_{named[4]} of {len(spot)}"
+            found.setdefault(key, []).append(trace)
+    return {key: zones for key, zones in found.items() if len(zones) > 1}
+
+
 type Costs = dict[str, dict[str, list[Outcome]]]
 """By rule and trace."""
 
@@ -196,18 +228,51 @@ def played(every: Mapping[str, Spot], fraction: float, starts: int) -> tuple[Cos
 
 def _rows(every: Mapping[str, Spot], fraction: float, starts: int) -> Iterator[list[str]]:
     found, bound = played(every, fraction, starts)
-    by_trace = {
-        name: {trace: mean(each.cost_h for each in runs) for trace, runs in of.items()}
-        for name, of in found.items()
-    }
-    usual = by_trace["uniform progress"]
-    whole = mean(usual.values())
-    for name, costs in by_trace.items():
-        late = sum(each.is_late for runs in found[name].values() for each in runs)
-        dearest = max(costs[trace] / usual[trace] for trace in costs)
-        ratio = mean(costs.values()) / whole
-        yield [f"{fraction}", name, f"{ratio:.3f}", f"{dearest:.3f}", f"{late}"]
-    yield [f"{fraction}", "bound", f"{bound / whole:.3f}", "", ""]
+    others = list(every)[1::2]
+    for name, of in found.items():
+        late = sum(each.is_late for runs in of.values() for each in runs)
+        whole = _by(of, found["uniform progress"], list(every))
+        held_out = _by(of, found["uniform progress"], others)
+        yield [f"{fraction}", name, *whole, *held_out, f"{late}"]
+    usual = mean(_cost(found["uniform progress"], trace) for trace in every)
+    yield [f"{fraction}", "bound", f"{bound / usual:.3f}", "", "", "", ""]
+
+
+def _cost(of: Mapping[str, Sequence[Outcome]], trace: str) -> float:
+    return mean(each.cost_h for each in of[trace])
+
+
+def _by(
+    of: Mapping[str, Sequence[Outcome]], usual: Mapping[str, Sequence[Outcome]], only: Sequence[str]
+) -> tuple[str, str]:
+    """The mean cost by the usual one, and the dearest trace by it."""
+    pairs = [(_cost(of, trace), _cost(usual, trace)) for trace in only]
+    whole = mean(cost for cost, _ in pairs) / mean(cost for _, cost in pairs)
+    return f"{whole:.3f}", f"{max(cost / each for cost, each in pairs):.3f}"
+
+
+def _zone_rows(every: Mapping[str, Spot], fraction: float, starts: int) -> Iterator[list[str]]:
+    deadline_s, chance = WORK_S / fraction, Random(f"zones {fraction}")
+    steps = int(deadline_s / STEP_S) + 1
+    alone, usual = list[float](), list[float]()
+    ours: dict[str, list[Outcome]] = {"tidegate, stays": [], "tidegate, moves": []}
+    for zones in regions(every).values():
+        for _ in range(starts):
+            first = chance.randrange(len(every[zones[0]]) - steps)
+            windows = [every[zone][first : first + steps] for zone in zones]
+            alone.append(mean(play(uniform_progress, each, deadline_s).cost_h for each in windows))
+            usual.append(play_in(uniform_progress, windows, deadline_s).cost_h)
+            for name, outcomes in ours.items():
+                outcomes.append(play_in(RULES[name], windows, deadline_s))
+    for name, outcomes in ours.items():
+        cost, late = mean(each.cost_h for each in outcomes), sum(each.is_late for each in outcomes)
+        ratios = f"{cost / mean(alone):.3f}", f"{cost / mean(usual):.3f}"
+        yield [f"{fraction}", name, *ratios, f"{late}"]
+
+
+def _print(heading: Sequence[str], rows: Iterator[list[str]]) -> None:
+    table = [heading, ["---"] * len(heading), *rows]
+    print("\n".join(f"| {' | '.join(row)} |" for row in table))
 
 
 def main() -> None:
@@ -215,12 +280,22 @@ def main() -> None:
     every = dict(traces(Path(folder)))
     if not every:
         sys.exit(f"no traces in {folder}: git clone https://github.com/skypilot-org/spot-traces")
-    heading = ["job fraction", "rule", "mean cost", "dearest trace", "late"]
-    rows = [heading, ["---"] * len(heading)]
-    for fraction in FRACTIONS:
-        rows += _rows(every, fraction, int(starts[0]) if starts else 12)
-    print("\n".join(f"| {' | '.join(row)} |" for row in rows))
-    print(f"\n{len(every)} traces; cost by that of Uniform Progress")
+    number = int(starts[0]) if starts else 12
+    dearest, held_out = "dearest trace", "held out"
+    heading = [
+        "job fraction",
+        "rule",
+        "mean cost",
+        dearest,
+        held_out,
+        f"{held_out}: dearest",
+        "late",
+    ]
+    _print(heading, (row for each in FRACTIONS for row in _rows(every, each, number)))
+    print(f"\n{len(every)} traces; cost by that of Uniform Progress\n")
+    heading = ["job fraction", "rule", "by it in one zone", "by it in all zones", "late"]
+    _print(heading, (row for each in FRACTIONS for row in _zone_rows(every, each, number)))
+    print(f"\n{len(regions(every))} regions of several zones")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ from bench.deadline import (
     bound_h,
     moving,
     play,
+    play_in,
+    regions,
     staying,
     uniform_progress,
 )
@@ -63,13 +65,20 @@ def test_who_runs_on_spot_stays_there() -> None:
 
 
 def test_who_runs_on_demand_moves_only_to_spot_that_has_lasted() -> None:
-    runs = replace(EASY, on=Market.ON_DEMAND, may_move=True)
+    runs = replace(EASY, on=Market.ON_DEMAND, on_for_s=LASTING_S, may_move=True)
 
     assert choice(runs) is Choice.ON_DEMAND
     assert choice(replace(runs, spot_for_s=LASTING_S - 1)) is Choice.ON_DEMAND
     assert choice(replace(runs, spot_for_s=LASTING_S)) is Choice.SPOT
     assert choice(replace(runs, spot_for_s=LASTING_S, may_move=False)) is Choice.ON_DEMAND
     assert choice(replace(runs, spot_for_s=1e9, price_ratio=1.0)) is Choice.ON_DEMAND
+
+
+def test_who_has_just_come_on_demand_is_not_moved_back_at_once() -> None:
+    came = replace(EASY, on=Market.ON_DEMAND, on_for_s=LASTING_S - 1, may_move=True)
+
+    assert choice(replace(came, spot_for_s=1e9)) is Choice.ON_DEMAND
+    assert choice(replace(came, spot_for_s=1e9, on_for_s=LASTING_S)) is Choice.SPOT
 
 
 def test_who_can_move_keeps_spare_time_for_it() -> None:
@@ -121,3 +130,38 @@ def test_a_job_that_moves_uses_spot_that_comes_late() -> None:
 
     assert moves < 0.75 * stays
     assert moves < play(uniform_progress, late, DEADLINE_S).cost_h
+
+
+def test_in_several_zones_a_job_takes_spot_of_whichever_has_it() -> None:
+    half = STEPS // 2
+    one, other = [True] * half + [False] * (STEPS - half), [False] * half + [True] * (STEPS - half)
+
+    both = play_in(moving, [one, other], DEADLINE_S)
+
+    # One change more, and nothing on demand.
+    assert both.cost_h == pytest.approx((WORK_S + 2 * CHANGE_S) / HOUR_S)
+    assert both.cost_h < play(moving, one, DEADLINE_S).cost_h
+    assert play_in(moving, [one], DEADLINE_S) == play(moving, one, DEADLINE_S)
+
+
+@given(st.lists(st.lists(st.integers(1, 150), max_size=60), min_size=2, max_size=3))
+def test_in_several_zones_nobody_ends_late_either(lengths: list[list[int]]) -> None:
+    assert not play_in(moving, [stretches(each) for each in lengths], DEADLINE_S).is_late
+
+
+def test_zones_of_one_region_that_were_watched_together_are_found() -> None:
+    two, one = [True, False], [True]
+    every: dict[str, Spot] = {
+        "a/us-east-1a_v100_1.json": two,
+        "a/us-east-1b_v100_1.json": two,
+        "a/us-east-1c_v100_1.json": one,
+        "a/us-east-1b_k80_1.json": two,
+        "a/us-east-2a_v100_1.json": two,
+        "b/us-central1-a_c3-88.json": two,
+        "b/us-central1-b_c3-88.json": two,
+    }
+
+    assert sorted(regions(every).values()) == [
+        ["a/us-east-1a_v100_1.json", "a/us-east-1b_v100_1.json"],
+        ["b/us-central1-a_c3-88.json", "b/us-central1-b_c3-88.json"],
+    ]

@@ -33,8 +33,8 @@ class Pressure:
     `left_s`: until the deadline; `work_s`: what the job still has to run; `change_s`: boot and
     what is restored at each start on other nodes; `lost_s`: the work that an interruption costs at
     most; `margin_s`: until somebody decides again. `price_ratio`: on demand by spot. `on`: where
-    it runs, None: nowhere. `spot_for_s`: for how long spot has been there, None: it is not.
-    `may_move`: it can be moved from on demand to spot while it runs.
+    it runs, None: nowhere; `on_for_s`: for how long. `spot_for_s`: for how long spot has been
+    there, None: it is not. `may_move`: it can be moved from on demand to spot while it runs.
     """
 
     left_s: float
@@ -44,6 +44,7 @@ class Pressure:
     margin_s: float = 0.0
     price_ratio: float = 1.0
     on: Market | None = None
+    on_for_s: float = 0.0
     spot_for_s: float | None = None
     may_move: bool = False
 
@@ -67,7 +68,8 @@ class Pressure:
     @property
     def lasting_s(self) -> float:
         """How long spot has to last that moving there and back is cheaper than to stay on demand.
-        What has lasted is taken to last as long again: lifetimes have long tails.
+        What has lasted is taken to last as long again: lifetimes have long tails. So long a job
+        stays on demand, too: it is not moved back and forth.
         """
         if self.price_ratio <= 1.0:
             return float("inf")
@@ -81,7 +83,8 @@ def choice(now: Pressure) -> Choice:
     if now.spare_s < now.net_s:
         return Choice.ON_DEMAND
     if now.on is not None:
-        is_worth = now.spot_for_s is not None and now.spot_for_s >= now.lasting_s
+        has_lasted_s = min(now.spot_for_s or 0.0, now.on_for_s)
+        is_worth = now.spot_for_s is not None and has_lasted_s >= now.lasting_s
         return Choice.SPOT if now.may_move and is_worth else Choice.ON_DEMAND
     if now.spot_for_s is not None:
         return Choice.SPOT
