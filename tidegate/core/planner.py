@@ -40,6 +40,7 @@ from tidegate.core.passes.hangs import requeue_hung
 from tidegate.core.passes.headroom import hold_headroom
 from tidegate.core.passes.idle import idle_nodes, keep_warm, release_idle
 from tidegate.core.passes.idle_gpus import give_back_idle
+from tidegate.core.passes.moves import move_jobs
 from tidegate.core.passes.nodes import (
     bury,
     end_jobs,
@@ -196,11 +197,14 @@ def _passed(
     steering.has_spares = frozenset(each for each in spares if spares[each].bought)
     queue = serve_queue(snapshot, room, purchase, {**passed_over, **watched.passed_over})
 
+    moves = move_jobs(snapshot, room, purchase)
+    decided = (*decided, *moves.actions)
+
     known = _noted(snapshot, decided)
-    waiting = awaited(snapshot, queue.gangs)
+    waiting = [*awaited(snapshot, queue.gangs), *moves.gangs]
     decided = (*decided, *keep_for_gangs(snapshot, fleet, waiting))
     decided = (*decided, *reopen(fleet, waiting, snapshot.now_s))
-    decided = (*decided, *open_gangs(snapshot, fleet, bins, queue.gangs, known))
+    decided = (*decided, *open_gangs(snapshot, fleet, bins, [*queue.gangs, *moves.gangs], known))
     outdated = {each.node.name for each in departures.idle}
     headroom = hold_headroom(snapshot, bins, last=outdated).names
     departures = release_outdated(snapshot, fleet, purchase, bins, departures, headroom)

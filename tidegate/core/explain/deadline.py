@@ -5,12 +5,15 @@ from dataclasses import replace
 
 from tidegate.core.demand.deadline import due_s
 from tidegate.core.demand.demand import Need, demand, kinds_running
-from tidegate.core.fleet.members import Member
+from tidegate.core.fleet.fleet import Fleet
+from tidegate.core.fleet.members import Member, members
 from tidegate.core.model.durations import moment, span
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.due import pressure
+from tidegate.core.offers.offers import OfferGroups
+from tidegate.core.passes.moving import Moving
 
 
 def about_deadline(job: Job, on: Sequence[Member], snapshot: Snapshot) -> tuple[str, ...]:
@@ -53,7 +56,7 @@ def _running(job: Job, need: Need, on: Sequence[Member], snapshot: Snapshot) -> 
     if not job.is_running or not on:
         return ""
     if all(each.offering.market is not Market.SPOT for each in on):
-        return "it runs where nobody takes its nodes back, and stays there"
+        return f"it runs where nobody takes its nodes back; {_moves(job, snapshot)}"
     now = pressure(need, snapshot.cluster, snapshot.now_s)
     until_s = snapshot.now_s + now.spare_s - now.change_s - now.margin_s
     if until_s > snapshot.now_s:
@@ -62,3 +65,12 @@ def _running(job: Job, need: Need, on: Sequence[Member], snapshot: Snapshot) -> 
             "whole on demand"
         )
     return "it runs on spot, and taken back now it ends in time only by what it has saved"
+
+
+def _moves(job: Job, snapshot: Snapshot) -> str:
+    """Whether it is moved to spot, or why it stays."""
+    fleet = Fleet(snapshot, members(snapshot))
+    found = Moving(snapshot, fleet, OfferGroups(snapshot)).about(job)
+    if isinstance(found, str):
+        return f"it stays there: {found}"
+    return f"it moves to spot, which saves {found.saves_usd:.2f} USD until its end"

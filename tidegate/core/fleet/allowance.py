@@ -11,7 +11,12 @@ from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.snapshot import Snapshot
 
 # Why nodes are let go that budgets are asked for first.
-BUDGETED = frozenset({DrainCode.EXPIRED, DrainCode.DRIFTED, DrainCode.EMPTY, DrainCode.UNHEALTHY})
+BUDGETED = frozenset(
+    {
+        *(DrainCode.EXPIRED, DrainCode.DRIFTED, DrainCode.EMPTY, DrainCode.UNHEALTHY),
+        DrainCode.CONSOLIDATABLE,
+    }
+)
 
 # The agent tries for ten seconds to release a node, and its digest tells of it soon after.
 ORDER_LASTS_S = 30.0

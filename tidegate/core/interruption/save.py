@@ -38,6 +38,9 @@ NEAR_S = 600.0
 # that was announced was not ended.
 OUTLIVED_S = 300.0
 
+# The stamp of a signal whose requeue is ours to time.
+MOVE = "move"
+
 # Why a job is requeued, unless another reason is given.
 RECLAIMED = "EC2 reclaims its node"
 
@@ -202,6 +205,23 @@ def _about_jobs(kind: OrderKind, savings: Sequence[_Saving], *, text: str, stamp
         on_nodes=sorted({name for saving in savings for name in saving.on}),
         stamp=stamp,
     )
+
+
+def moved_ending(not_after_s: float) -> str:
+    """With which the id of a signal ends that tells a job of its move."""
+    return f"-{not_after_s:.0f}-{MOVE}-{OrderKind.SIGNAL.value}"
+
+
+def moved(
+    job: Job, signal: str, due_s: float, now_s: float, *, timings: Timings, why: str
+) -> tuple[Order, ...]:
+    """A signal now, and at `due_s` a requeue of this very run. Who asks again for the same time
+    repeats the same orders.
+    """
+    saving = _Saving(job.job_id, sorted(job.node_names), due_s, due_s + timings.order_ttl_s)
+    told = _about_jobs(OrderKind.SIGNAL, [saving], text=signal, stamp=MOVE)
+    (requeue,) = _requeues({int(due_s): [saving]}, now_s, why)
+    return tuple(replace(each, restarts=job.restarts) for each in (told, requeue))
 
 
 def _order(

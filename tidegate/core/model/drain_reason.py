@@ -44,6 +44,7 @@ class DrainCode(StrEnum):
     EXPIRED = "expired"
     DRIFTED = "drifted"
     EMPTY = "empty"
+    CONSOLIDATABLE = "consolidatable"  # its job is moved to cheaper nodes: the job
     GIVEN_UP = "given-up"  # made from a template that is no good
     HELD = "held"  # by a person who looks into it, until its end
     HOLD_ENDS = "hold-ends"  # that person's time is over

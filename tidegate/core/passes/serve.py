@@ -1,6 +1,7 @@
 """The queue: a place or a reason for every pending job, in Slurm's order."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 
@@ -9,7 +10,8 @@ from tidegate.core.buy.blueprint import Blueprint
 from tidegate.core.buy.groups import Group, grouped
 from tidegate.core.buy.purchase import Purchase, bound
 from tidegate.core.demand.demand import Need, demand
-from tidegate.core.fleet.judge import Use
+from tidegate.core.fleet.fleet import Fleet
+from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.model.plan import Unmet
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import told
@@ -43,6 +45,7 @@ def serve_queue(
     reading, cluster = snapshot.heard.reading, snapshot.cluster
     now_s, failed = snapshot.head_now_s, failed_nodes(fleet)
     needs, unmet = demand(reading, cluster, lost, now_s, passed_over, failed=failed)
+    needs = _with_moved(fleet, needs)
     queue = Queue(passed_over, needs, unmet={each.job_id: each for each in unmet})
     steering.needs = needs
     steering.pending = tuple({need.kind: need for need in needs}.values())
@@ -83,6 +86,24 @@ def serve_queue(
         elif left[number]:
             buyer.serve(need, groups[number], left[number])
     return queue
+
+
+def _with_moved(fleet: Fleet, needs: tuple[Need, ...]) -> tuple[Need, ...]:
+    """A job of one node for which a node is kept closed, since it was moved, is served as a gang:
+    the node opens for it when it may begin.
+    """
+    gated = {gang for each in fleet.judged if (gang := _gated_for(each))}
+    if not gated:
+        return needs
+    return tuple(
+        replace(need, is_gang=True, kind=-1) if need.job_id in gated and need.count == 1 else need
+        for need in needs
+    )
+
+
+def _gated_for(judged: Judged) -> str:
+    """The gang that alone may start on the node, also while it boots; "": anybody may."""
+    return judged.member.gated_for if judged.use is Use.IN_FLIGHT else judged.gated_for
 
 
 def _bar(

@@ -35,6 +35,7 @@ REASONS = {
     DrainCode.DRIFTED: DisruptionReason.DRIFTED,
     DrainCode.EMPTY: DisruptionReason.EMPTY,
     DrainCode.UNHEALTHY: DisruptionReason.UNHEALTHY,
+    DrainCode.CONSOLIDATABLE: DisruptionReason.CONSOLIDATABLE,
 }
 
 
