@@ -10,6 +10,7 @@ from tidegate.core.model.cluster import Cluster, Limits, Partition, Pool, Rebala
 from tidegate.core.model.ec2 import InstanceType, Market, Offering
 from tidegate.core.model.site_check import SiteCheck
 from tidegate.core.model.slurm import Association
+from tidegate.sim import draw_moves
 from tidegate.sim.clock import START_S
 from tidegate.sim.draw_idle import with_idle_gpus
 from tidegate.sim.draw_headroom import with_headroom
@@ -85,6 +86,9 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
     drawn_size = chance.choices(list(SIZES), list(SIZES.values()))[0]
     size = size or drawn_size
     safety_s = chance.choice(SAFETY_S.get(size, LONGER_S))
+    moves = stream(seed, "moves")
+    is_moving = moves.random() < draw_moves.SHARE
+    safety_s = draw_moves.SAFETY_S if is_moving else safety_s
     older = (name for name in FAULTS if name not in DRAWN_APART)
     some = frozenset(name for name in older if chance.random() < OFTEN.get(name, 0.3))
     apart = DRAWN_APART.items()
@@ -92,6 +96,7 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
     is_tight = chance.random() < 0.15
     leaving = stream(seed, "leaving")
     cluster = with_headroom(stream(seed, "headroom"), _cluster(chance, size, is_tight=is_tight))
+    cluster = draw_moves.with_spot(moves, cluster, ON_DEMAND_USD) if is_moving else cluster
     cluster = _letting_go(leaving, cluster)
     cluster = with_budget(stream(seed, "budget"), cluster)
     cluster = with_waiting(stream(seed, "waiting"), cluster)
@@ -126,7 +131,8 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
         safety_s=safety_s,
         deploys_at_s=leaving.uniform(60.0, safety_s) if leaving.random() < 0.25 else None,
     )
-    return _with_faults(calm, some if faults is None else frozenset(faults))
+    made = _with_faults(calm, some if faults is None else frozenset(faults))
+    return draw_moves.with_moves(moves, made) if is_moving else made
 
 
 def _cluster(chance: Random, size: str, *, is_tight: bool) -> Cluster:

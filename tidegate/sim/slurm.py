@@ -53,6 +53,7 @@ class SimSlurm:
             self.associations,
             self.licences,
         )
+        self.table.on_start.append(lambda job: job.begin(self.table.head_clock.now_s()))
         self.table.on_job_end.append(self._note_end)
 
     @property
@@ -327,8 +328,7 @@ class SimSlurm:
     def _save(self, job: SimJob, signal: str) -> None:
         job.signals.append(signal)
         if "tidegate:ckpt" in job.submit.comment or job.submit.signal:
-            job.saved_s = job.saved_s + self.clock.now_s() - job.started_at_s
-            job.started_at_s = self.clock.now_s()
+            job.save(self.clock.now_s())
             self.table.changed()
 
     def scancel(self, job_ids: Sequence[str]) -> dict[str, str]:

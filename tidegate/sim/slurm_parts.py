@@ -57,8 +57,9 @@ class Submit:
 
 @dataclass(slots=True)
 class SimJob:
-    """One job or array task. `saved_s`: progress kept by a checkpoint; `killed_at_s`: when its
-    last run was told to end; `row`: what squeue showed of it, and of which state that was.
+    """One job or array task. `began_at_s`: its start on the head's clock; `saved_s`: progress kept
+    by a checkpoint; `killed_at_s`: when its last run was told to end; `row`: what squeue showed of
+    it, and of which state that was.
     """
 
     submit: Submit
@@ -70,6 +71,7 @@ class SimJob:
     started_at_s: float = 0.0
     ended_at_s: float = 0.0
     node_names: tuple[str, ...] = ()
+    began_at_s: float = 0.0
     saved_s: float = 0.0
     killed_at_s: float = 0.0
     requeues: int = 0
@@ -85,6 +87,15 @@ class SimJob:
         """Whether the job that it may start after is among them."""
         after = self.submit.after
         return bool(after) and any(after in (j.job_id, j.array_job_id) for j in others)
+
+    def begin(self, head_now_s: float) -> None:
+        """As squeue shows it, to the second."""
+        self.began_at_s = float(int(head_now_s))
+
+    def save(self, now_s: float) -> None:
+        """What it has done so far need not be done again."""
+        self.saved_s += now_s - self.started_at_s
+        self.started_at_s = now_s
 
     @property
     def is_running(self) -> bool:

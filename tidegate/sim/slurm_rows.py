@@ -167,6 +167,7 @@ def _job_row(job: SimJob, table: Table) -> Job:
         comment=asked.comment,
         node_names=job.node_names,
         signal=asked.signal if job.starts else "",
+        started_at_s=job.began_at_s if job.state != "PENDING" else None,
         begins_at_s=_begins(job, table),
         is_requeueable=asked.is_requeueable,
         restarts=job.requeues,

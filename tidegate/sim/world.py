@@ -40,6 +40,7 @@ from tidegate.sim.faults import Acting
 from tidegate.sim.head import SimHead
 from tidegate.sim.ledger import SimLedger
 from tidegate.sim.placement import placement
+from tidegate.sim.progress import told_progress
 from tidegate.sim.slurm import SimSlurm
 from tidegate.sim.slurm_parts import SimNode, node_of
 
@@ -357,6 +358,7 @@ class SimWorld:
             heartbeat_s=self.heartbeat_s,
             beats=lambda jobs: self.beats(jobs),
             gpu_uses=lambda jobs: self.gpu_uses(jobs),
+            progress=lambda jobs: told_progress(jobs, self.slurm),
         )
 
     # -- the machines ----------------------------------------------------------------------

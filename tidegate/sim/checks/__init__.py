@@ -26,6 +26,7 @@ from tidegate.sim.checks.idle_gpus import IdleJobsEndByTheRule
 from tidegate.sim.checks.leaving import BudgetsHold, OldNodesGo, OneFirstNode
 from tidegate.sim.checks.lossy import NoLossySpot
 from tidegate.sim.checks.money import NothingOverBudget, PricesFollowEc2, SpendIsNodeTime
+from tidegate.sim.checks.moves import MovesLeadToSpot, NotBackAndForth
 from tidegate.sim.checks.orders import (
     GangsWhole,
     HoldsKept,
@@ -87,6 +88,8 @@ CHECKS: tuple[type[Check], ...] = (
     RefusalsRemembered,
     NoLossySpot,
     DeadlinesHeeded,
+    MovesLeadToSpot,
+    NotBackAndForth,
     NoFutileLaunches,
     NothingForBoundJobs,
     SickNeedsWait,

@@ -18,6 +18,7 @@ from tidegate.core.offers.loss import Losses
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import PAUSE_MAX_S
 from tidegate.sim.checks.leaving import outdated
+from tidegate.sim.checks.moves import may_go
 from tidegate.sim.checks.witness import Check
 from tidegate.sim.kept import most_kept, most_to_check
 
@@ -170,7 +171,8 @@ class NoDoubleBuy(Check):
         everything = self.world.compute.everything
         taken = (everything.get(name) for name in self.witness.chaos.announced)
         launches = (self.witness.launch_of(one) for one in taken if one)
-        return any(gang in (each.gated_for, *each.for_jobs) for each in launches if each)
+        is_hit = any(gang in (each.gated_for, *each.for_jobs) for each in launches if each)
+        return is_hit or may_go(self.world, gang)
 
     def _wanted(self, job: Job, digest: Digest) -> int:
         if job.is_pending:

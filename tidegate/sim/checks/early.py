@@ -7,7 +7,7 @@ from tidegate.sim.slurm_parts import SimJob
 
 class NothingBeforeItsTime(Check):
     """No node is bought for a job that may begin only after the node would have booted, or after
-    another that has not ended.
+    another that has not ended. Of a job that was requeued nobody knows when it may.
     """
 
     def requested(self, request: FleetRequest) -> None:
@@ -24,7 +24,7 @@ class NothingBeforeItsTime(Check):
                 raise self.broken(
                     f"{request.client_token} for job {job.job_id}, before {after} ends"
                 )
-        begins = [j.eligible_at_s for j in mine]
+        begins = [0.0 if job.requeues else job.eligible_at_s for job in mine]
         boot_s = max(pool.boot_s for pool in self.world.cluster.pools)
         early_s = min(begins, default=0.0) - record.created_at_s - boot_s
         if early_s > 1.0:

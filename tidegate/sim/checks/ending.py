@@ -8,6 +8,7 @@ from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import Instance
 from tidegate.core.model.slurm import SetBy
 from tidegate.sim.checks.idle_gpus import may_be_requeued
+from tidegate.sim.checks.moves import is_moving, may_be_moved
 from tidegate.sim.checks.witness import Check, Witness
 from tidegate.sim.kept import is_block_ending, most_kept
 from tidegate.sim.slurm_parts import SimJob, SimNode
@@ -76,6 +77,7 @@ class IdleNodesGo(Check):
                 or name in prepaid
                 or name in reserved
                 or node.jobs
+                or self._is_behind(name)
                 or (node.is_drain and node.reason and node.set_by is not SetBy.US)
             ):
                 self.idle_s.pop(name, None)
@@ -97,6 +99,14 @@ class IdleNodesGo(Check):
     def _pool(self, name: str) -> Pool | None:
         instance = self.world.compute.everything.get(name)
         return self.world.cluster.pool(instance.pool) if instance else None
+
+    def _is_behind(self, name: str) -> bool:
+        """A budget lets it go only after one that leaves when its job has ended."""
+        pool = self._pool(name)
+        if pool is None or pool.disruption.budgets == DEFAULT_BUDGETS:
+            return False
+        nodes = self.world.slurm.nodes.items()
+        return any(self._pool(n) is pool and node.is_drain and node.jobs for n, node in nodes)
 
     def _kept(self) -> set[str]:
         """The nodes of pools that keep some, where no more than those are there beside what is paid
@@ -166,9 +176,15 @@ class LeftSlurmFirst(Check):
 
 
 class RequeuedOnlyForAReason(Check):
-    """A running job is signalled or requeued only when one of its nodes goes, if it may be, when
-    a stopped cluster waits for it no longer, or by the rule of idle GPUs.
+    """A running job is signalled or requeued only when one of its nodes goes, if it may be, when a
+    stopped cluster waits for it no longer, by the rule of idle GPUs, or when it goes to spot and
+    has said that it may. Of who was told to save its work for that the requeue comes, whatever
+    becomes of spot meanwhile.
     """
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.told: dict[str, int] = {}  # job -> which run of it was signalled to go to spot
 
     def commanded(self, verb: str, names: tuple[str, ...]) -> None:
         if verb not in ("requeue", "signal"):
@@ -184,6 +200,11 @@ class RequeuedOnlyForAReason(Check):
             if may_be_requeued(self.witness, job_id):
                 continue
             if any(self._goes(name) for name in used) or self._was_hit(job):
+                continue
+            if may_be_moved(job) and is_moving(job, self.world.slurm.table):
+                self.told[job_id] = job.starts
+                continue
+            if verb == "requeue" and self.told.get(job_id) == job.starts:
                 continue
             if not any(self.witness.lately_ended_jobs()):
                 raise self.broken(f"{verb} of job {job_id}, whose nodes are all well")
