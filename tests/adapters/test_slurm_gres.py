@@ -3,7 +3,7 @@
 import pytest
 
 from tidegate.adapters.slurm_gres import devices, node_gres
-from tidegate.core.model.slurm import Devices
+from tidegate.core.model.devices import Devices
 
 
 def test_of_several_types_each_is_told_with_what_is_in_use() -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
 from tidegate.core.buy.parts import parts_of_node
-from tidegate.core.model.slurm import Devices, Job, Node, Shape
+from tidegate.core.model.devices import Devices
+from tidegate.core.model.slurm import Job, Node, Shape
 
 SMALL, LARGE = "a100_1g.5gb", "a100_3g.20gb"
 PLACEHOLDERS = "State=FUTURE CPUs=48 RealMemory=187000"

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 from tests.make import T4, T4_BIG, ZONE, job, snapshot
 from tidegate.core.model.cluster import Cluster, Partition, Pool
+from tidegate.core.model.devices import SHARD
 from tidegate.core.model.ec2 import InstanceType, Market
 from tidegate.core.model.mig import profile
-from tidegate.core.model.slurm import SHARD, Job
+from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
 
 # How many of each profile a GPU holds. Source: NVIDIA MIG User Guide.

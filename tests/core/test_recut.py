@@ -8,11 +8,12 @@ from tests.core.shared_gpus import ONE_A100, asks, cut
 from tests.make import NOW_S, ZONE, node, snapshot
 from tidegate.core.model.budgets import Budget, Disruption
 from tidegate.core.model.cluster import Reservation
+from tidegate.core.model.devices import Devices
 from tidegate.core.model.ec2 import Instance, InstanceState, Market, Offering
 from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Plan
-from tidegate.core.model.slurm import Devices, Job, Node
+from tidegate.core.model.slurm import Job, Node
 from tidegate.core.planner import plan
 
 RESERVED = Offering(ONE_A100.name, ZONE, Market.RESERVED)

@@ -24,11 +24,12 @@ from tests.make import NOW_S, job, node, placement, snapshot
 from tidegate.core.buy.parts import Instances, Shards
 from tidegate.core.explain.lost import gpus
 from tidegate.core.model.cluster import Cluster, Limits
+from tidegate.core.model.devices import Devices
 from tidegate.core.model.ec2 import MIG_TAG, TAG_VALUE_MAX, Instance, InstanceState, Offering
 from tidegate.core.model.ledger import Launch, LaunchRecord, NodeRecord, Phase
 from tidegate.core.model.mig import devices, layouts
 from tidegate.core.model.plan import Plan
-from tidegate.core.model.slurm import Devices, Job, Node, Shape
+from tidegate.core.model.slurm import Job, Node, Shape
 from tidegate.core.planner import plan
 from tidegate.service.requests import fleet_request
 

@@ -5,8 +5,8 @@ Pure, and never in doubt: what is no GRES that Tidegate can buy is left out.
 
 import re
 
+from tidegate.core.model.devices import SHARD, Devices
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.slurm import SHARD, Devices
 
 # What Tidegate can buy: GPUs, and the Neuron devices of Trainium and Inferentia.
 GRES_NAMES = ("gpu", "neuron", SHARD)

@@ -12,8 +12,8 @@ from tidegate.core.model.site_check import SiteCheck
 from tidegate.core.model.slurm import Association
 from tidegate.sim import draw_moves
 from tidegate.sim.clock import START_S
-from tidegate.sim.draw_idle import with_idle_gpus
 from tidegate.sim.draw_headroom import with_headroom
+from tidegate.sim.draw_idle import with_idle_gpus
 from tidegate.sim.draw_jobs import (
     ACCOUNTS,
     QOS,

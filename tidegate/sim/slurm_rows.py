@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.demand.pending_reasons import held_because
-from tidegate.core.model.slurm import Devices, Job, Licence, Node, NodeState, Reading
+from tidegate.core.model.devices import Devices
+from tidegate.core.model.slurm import Job, Licence, Node, NodeState, Reading
 from tidegate.sim.slurm_parts import SimJob, SimNode, Submit
 from tidegate.sim.slurm_table import Table
 

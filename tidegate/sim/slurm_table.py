@@ -1,7 +1,7 @@
 """slurmctld's tables of jobs and nodes, and its scheduling passes over them."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tidegate.core.demand.fit import satisfies
 from tidegate.core.model.cluster import Cluster

@@ -9,8 +9,9 @@ from tidegate.core.buy.parts import Parts, parts_of_node, parts_of_type
 from tidegate.core.demand.demand import Need
 from tidegate.core.demand.fit import satisfies
 from tidegate.core.model.cluster import Pool
+from tidegate.core.model.devices import SHARD
 from tidegate.core.model.ec2 import InstanceType, Offering
-from tidegate.core.model.slurm import SHARD, Job, Node, Shape
+from tidegate.core.model.slurm import Job, Node, Shape
 
 type Place = tuple[str, str]
 """A pool and a zone; "" for any pool."""

@@ -86,12 +86,9 @@ class LaunchBuilder:
         """Buy nodes of the config and give its groups their slots; False: a limit is in the
         way, or the plan holds as many launches as it may, and then `is_full` is set.
         """
+        offering, layout = config.entry.offering, config.layout
         pending = self._pending_launch_for(
-            config.offer_group,
-            config.number,
-            config.entry.offering,
-            config.mask,
-            layout=config.layout,
+            config.offer_group, config.number, offering, config.mask, layout=layout
         )
         if pending is None:
             return False
@@ -362,9 +359,8 @@ class LaunchBuilder:
             if mask >> number & 1 and usd > entries[number].usd_per_hour:
                 dearer |= 1 << position
         for need in pending.needs.values() if dearer else ():
-            found |= losses.mask(
-                need, offer_group.pool, offer_group.catalogue, dearer, is_by_zone=True
-            )
+            of = offer_group.pool, offer_group.catalogue
+            found |= losses.mask(need, *of, dearer, is_by_zone=True)
         return found
 
     def _offerings(self, pending: PendingLaunch) -> tuple[Offering, ...]:

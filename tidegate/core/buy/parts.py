@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tidegate.core.model.devices import SHARD
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.mig import devices
-from tidegate.core.model.slurm import SHARD, Job, Node, Shape
+from tidegate.core.model.slurm import Job, Node, Shape
 
 
 @frozen

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 
 from tidegate.core.buy.fillers import Item
 from tidegate.core.demand.fit import part_of_gpu
+from tidegate.core.model.devices import SHARD
 from tidegate.core.model.ec2 import TAG_VALUE_MAX
 from tidegate.core.model.mig import Counts, Profile, layout_text, layouts, plus
-from tidegate.core.model.slurm import SHARD, Shape
+from tidegate.core.model.slurm import Shape
 from tidegate.core.offers.catalogue import Entry, bits, holds, lowest
 from tidegate.core.offers.offers import Fitting, OfferGroup
 

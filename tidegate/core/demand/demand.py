@@ -270,8 +270,7 @@ class _Demand:
         return WhyNot(Why.NODES, never) if never else None
 
     def _held(self, job: Job) -> str:
-        is_to_begin = job.reason == "BeginTime" or begins_later(job, self.head_now_s)
-        if job.begins_at_s and is_to_begin:
+        if job.begins_at_s and (job.reason == "BeginTime" or begins_later(job, self.head_now_s)):
             boot_s = min((pool.boot_s for pool in self._pools_of(job)), default=0.0)
             return holds(job, boot_s, self.head_now_s)
         # All that `holds` looks at in a job that may begin: every job in Slurm's queue has a time.

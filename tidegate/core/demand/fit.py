@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from tidegate.core.model.cluster import Pool
+from tidegate.core.model.devices import SHARD
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.mig import SLICES
-from tidegate.core.model.slurm import SHARD, Shape
+from tidegate.core.model.slurm import Shape
 
 
 def lacks(shape: Shape, instance_type: InstanceType) -> str:

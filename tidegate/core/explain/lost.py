@@ -15,12 +15,13 @@ from tidegate.core.fleet.drains import Hand, hand
 from tidegate.core.fleet.holds import hold_of
 from tidegate.core.fleet.members import Member, members
 from tidegate.core.model.budgets import DisruptionReason, tightest
+from tidegate.core.model.devices import Devices
 from tidegate.core.model.drain_reason import sentence_of
 from tidegate.core.model.ec2 import InstanceState
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Phase
 from tidegate.core.model.mig import SLICES
-from tidegate.core.model.slurm import Devices, Node
+from tidegate.core.model.slurm import Node
 from tidegate.core.model.slurm_names import is_instance_id
 from tidegate.core.model.snapshot import Snapshot
 

@@ -5,6 +5,7 @@ from dataclasses import field
 from enum import StrEnum
 from typing import Self
 
+from tidegate.core.model.devices import Devices
 from tidegate.core.model.ended import EndedJob
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.gpu_use import GpuUse
@@ -124,19 +125,6 @@ class SetBy(StrEnum):
     SLURM = "slurm"  # slurmctld, as SlurmUser; where that is root nobody can tell them apart
     ROOT = "root"  # slurmd, what runs for it, or a person
     USER = "user"  # anybody else
-
-
-# The GRES of which a GPU gives several; what Slurm's guide calls sharding.
-SHARD = "shard"
-
-
-@frozen
-class Devices:
-    """GRES of one type on a node: MIG instances of a profile."""
-
-    gpu_type: str  #: GRES type, like a100_1g.5gb
-    count: int  #: how many there are
-    alloc: int = 0  #: how many are in use
 
 
 @frozen

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from tidegate.core.model.devices import SHARD
 from tidegate.core.model.ec2 import InstanceType, Offering
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.slurm import SHARD, Shape
+from tidegate.core.model.slurm import Shape
 from tidegate.core.offers.limits import Load
 
 type Vector = tuple[int, int, int]

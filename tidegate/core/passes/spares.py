@@ -25,7 +25,7 @@ from tidegate.core.model.ec2 import InstanceType, Market
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.plan import COUNTED, Action, Learn
 from tidegate.core.model.pool_history import Arrivals, PoolHistory, SpareNode
-from tidegate.core.model.slurm import Reading, Shape
+from tidegate.core.model.slurm import Reading
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import Why
 from tidegate.core.offers.offers import OfferGroups, Option
