@@ -1,8 +1,8 @@
 #!/bin/bash
 # Process 1 of a machine: enters its root, waits for its network, runs the user data, reaps
 # orphans, and ends with `systemctl poweroff`. User data runs at the first boot of an instance
-# only, as cloud-init has it; at later ones, when the disk was kept, the enabled units start. The
-# scripts in cloud-init's folder for it run at each boot.
+# only, as cloud-init has it; at later ones, when the disk was kept, it is laid down all the same, and the
+# enabled units start. The scripts in cloud-init's folder for it run at each boot.
 # With SYSTEMD=yes systemd becomes process 1 instead, and cloud-init runs the user data.
 # usage: machine_init.sh ROOT HOSTNAME ADDRESS GATEWAY GPUS DISKS CONSOLE SYSTEMD BIND...
 # DISKS: lines of NAME MAJOR MINOR LINK.
@@ -99,6 +99,8 @@ for script in /var/lib/cloud/scripts/per-boot/*; do
     [[ ! -x $script ]] || setsid "$script" </dev/null &
 done
 if [[ -e /var/lib/cloud/booted ]]; then
+    mkdir -p /var/lib/cloud/instance/scripts
+    install -m 700 /var/lib/cloud/user-data /var/lib/cloud/instance/scripts/part-001
     setsid systemctl boot </dev/null &
 else
     touch /var/lib/cloud/booted

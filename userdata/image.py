@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from userdata.bundle import Bundle, Stage, assignments, in_order, read, without_comments
+from userdata.bundle import Bundle, Stage, assignments, in_order
 from userdata.node_bundle import baked_stages, node_bundle
 from userdata.packages import NODE_PROGRAMS, node_packages
 from userdata.patterns import check_word
@@ -22,7 +22,6 @@ _FOLDER = "/opt/tidegate/boot"
 # Where the stub looks before it asks S3.
 _ARCHIVE = f"{_FOLDER}.tgz"
 _TOLD = "/opt/tidegate/image.env"
-_WANTED = "/etc/systemd/system/multi-user.target.wants"
 # Of a document in S3, by default; and of one in the request.
 # Source: Image Builder's API, CreateComponent, `uri` and `data`.
 MAX_COMPONENT_BYTES = 64 << 10
@@ -81,7 +80,6 @@ def image_component(values: ImageValues, *, in_s3: bool = False) -> dict[str, ob
             _step(each.name, _bound_s(each), (f"{_FOLDER}/boot.sh stage {each.name}",))
             for each in in_order(baked_stages())
         ),
-        _step("early", 60, _early()),
         _step("tidy", 60, _TIDY),
     ]
     found = _step("complete", 60, (_has(bundle), *_complete(values)))
@@ -169,17 +167,6 @@ def _told(settings: dict[str, str]) -> str:
     return f"cat >{_TOLD} <<'END'\n{assignments(settings)}END"
 
 
-def _early() -> tuple[str, ...]:
-    """The unit that is not as late as cloud-init's last stage."""
-    unit = "tidegate-early.service"
-    return (
-        f"cat >/opt/tidegate/early.sh <<'END'\n{without_comments(read('early.sh'))}END",
-        "chmod 755 /opt/tidegate/early.sh",
-        f"cat >/etc/systemd/system/{unit} <<'END'\n{read(unit)}END",
-        f"mkdir -p {_WANTED} && ln -sf ../{unit} {_WANTED}/{unit}",
-    )
-
-
 def _holds(values: ImageValues) -> tuple[str, ...]:
     """Of a machine that was made from the image: nothing is left that its boot would do.
 
@@ -193,7 +180,6 @@ def _holds(values: ImageValues) -> tuple[str, ...]:
             f" {{ echo 'the image leaves {each.name} to each boot'; exit 1; }}"
             for each in in_order(baked_stages())
         ),
-        f"test -e {_WANTED}/tidegate-early.service",
         "[[ -z $(lspci -n -d 10de:) ]] || nvidia-smi -L",
         _CLEAN,
     )

@@ -17,6 +17,7 @@ def node_bundle() -> Bundle:
     """What nodes run at their boot, and their image when it is baked; of all clusters."""
     files = {name: read(f"node/{name}") for name in _NODE_FILES}
     files["hooks.sh"] = read("both/hooks.sh")
+    files |= {name: read(name) for name in ("early.sh", "tidegate-early.service")}
     return pack({"node": map(read_stage, NODE_STAGES), "image": baked_stages()}, files)
 
 

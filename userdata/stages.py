@@ -1,7 +1,7 @@
 """The stages of a boot, by who runs them; their files say what each needs."""
 
 NODE_STAGES = (
-    "node/reboot",
+    "node/early",
     "node/power_off",
     "node/on_node_start",
     "both/identity",
@@ -38,7 +38,7 @@ NODE_STAGES = (
     "node/exporters",
 )
 # What a boot would do in minutes, and what it would undo otherwise.
-BAKED_STAGES = ("both/quiesce", "both/packages", "node/driver")
+BAKED_STAGES = ("both/quiesce", "both/packages", "node/driver", "node/early")
 # People's machines: what a node has but slurmd, and what a head has but its daemons.
 LOGIN_STAGES = (
     "head/update",

@@ -22,6 +22,7 @@ from local.disks import Disk
 from local.hypervisor import Hypervisor
 from local.machine import Machine, MachineSpec
 from local.world import World, WorldSettings
+from tests.boot.node_again import AGAIN, again
 from tests.boot.node_faults import (
     BAKED,
     DRIVERLESS,
@@ -183,6 +184,7 @@ def look_at(name: str, machine: Machine) -> dict[str, Any]:
         found["acts"] = acting_as(machine) if name == "job_role" else {}
         found["sick"] = sickened(machine) if name == "healthy" else {}
         found["worse"] = worsened(machine) if name == "gets_worse" else {}
+        found["again"] = again(machine) if name in AGAIN else {}
     return found
 
 

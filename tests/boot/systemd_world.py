@@ -104,15 +104,40 @@ def order(machine: Machine) -> str:
     return " ".join(each.stdout.strip() for each in found)
 
 
-def rebooted(machine: Machine) -> dict[str, Any]:
-    """A node that comes back ends itself before Slurm hears of it."""
-    machine.run(["systemctl", "reboot"])
-    wait_for(lambda: not machine.is_alive)
-    machine.power_off()
-    machine.boot()
-    wait_for(lambda: not machine.is_alive)
-    log = machine.console.read_text()
-    return {"alive": machine.is_alive, "said": "node was rebooted: powers off" in log}
+# What somebody left on a machine, as crontab's @reboot does it: asks for the role again and again.
+THIEF = """[Unit]
+Wants=network-online.target
+After=network-online.target
+[Service]
+User=nobody
+ExecStart=bash -c 'for i in {1..20}; do \
+    curl -s -m 1 -o /dev/null http://169.254.169.254/ && echo open || echo closed; done'
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def rebooted(machines: dict[str, Machine]) -> dict[str, Any]:
+    """What machines are like that were started again with what people had left on them."""
+    for machine in machines.values():
+        machine.run(["tee", "/etc/systemd/system/thief.service"], input=THIEF)
+        machine.run(["systemctl", "enable", "thief"])
+        machine.run(["systemctl", "reboot"])
+    for machine in machines.values():
+        wait_for(lambda machine=machine: not machine.is_alive)  # type: ignore[misc]
+        machine.power_off()
+        machine.boot()
+    return {f"{name}_again": come_back(machine) for name, machine in machines.items()}
+
+
+def come_back(machine: Machine) -> dict[str, Any]:
+    wait_for(lambda: machine.console.read_text().count("ready after") > 1)
+    told = machine.run(["journalctl", "-b", "-u", "thief", "-o", "cat"]).stdout
+    return {
+        "boots": machine.console.read_text().count("ready after"),
+        "thief": sorted({"open", "closed"}.intersection(told.split())),
+        **look(machine),
+    }
 
 
 def hung(machine: Machine) -> dict[str, Any]:
@@ -162,7 +187,11 @@ def scenario() -> dict[str, Any]:
         seen["proxy"] = restarted(head)
         seen["reloads"] = looked_again(head)
         seen["upgrades"] = head.run(["systemctl", "is-enabled", "apt-daily-upgrade.timer"]).stdout
-        seen["rebooted"] = rebooted(machines["healthy"])
+        nodes = {name: machines[name] for name in ("healthy", "early")}
+        seen |= rebooted(nodes | {"head": head})
+        for name, machine in nodes.items():
+            state = show_nodes(head)[machine.spec.instance_id]["State"]
+            seen[f"{name}_again"] |= {"slurm": state}
         seen["stuck"] = hung(machines["early"])
     return seen
 

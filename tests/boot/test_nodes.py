@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from local.namespaces import can_enter
+from tests.boot.node_again import AGAIN
 from tests.boot.node_faults import FAULTS, JOB_ROLE, RELEASE
 from tests.boot.node_world import PLAN_ID
 from tests.make import node as slurm_node
@@ -244,7 +245,7 @@ def test_an_image_is_baked_by_the_boot_s_own_stages(seen):
 
     assert [name for name, (code, _) in steps if code] == [], steps
     assert [name for name, _ in steps] == [
-        *("folder", "archive", "unpack", "quiesce", "packages", "driver", "early", "tidy"),
+        *("folder", "archive", "unpack", "quiesce", "early", "packages", "driver", "tidy"),
         *("complete", "holds"),
     ]
     assert left == ("left", ["/opt/tidegate/boot.tgz"])
@@ -298,6 +299,15 @@ def test_an_instance_store_becomes_scratch(seen):
 @pytest.mark.parametrize("name", ["scratch", "scratch_of_image"])
 def test_everybody_may_write_to_scratch(seen, name):
     assert "/scratch:1777" in seen[name]["shown"]
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_a_node_that_was_rebooted_has_all_that_it_had(seen, name):
+    again = seen[name]["again"]
+
+    assert again["is_ready"], again["console"]
+    assert again["before"].startswith("Name=gpu")
+    assert again["after"] == again["before"]
 
 
 def test_a_package_that_is_missing_is_named_and_keeps_no_other_away(seen):

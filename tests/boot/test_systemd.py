@@ -107,5 +107,17 @@ def test_a_node_whose_shutdown_hangs_is_off_all_the_same(seen):
     assert 3 <= seen["stuck"]["took_s"] < 30
 
 
-def test_a_node_that_was_rebooted_ends_itself(seen):
-    assert seen["rebooted"] == {"alive": False, "said": True}
+@pytest.mark.parametrize("which", ["healthy", "early"])
+def test_a_node_that_was_rebooted_boots_whole_again(seen, which):
+    """Once, also where a baked image's unit and cloud-init could both do it."""
+    node = seen[f"{which}_again"]
+
+    assert node["boots"] == 2
+    assert node["slurm"] == "IDLE+DYNAMIC_NORM"
+    assert node["running"] == "active\nactive\nactive\nactive"
+    assert (node["cloud_init"], node["failed"], node["timers"]) == ("status: done", "", "")
+
+
+@pytest.mark.parametrize("which", ["healthy", "early", "head"])
+def test_nothing_that_starts_with_the_machine_is_ahead_of_the_owner_rule(seen, which):
+    assert seen[f"{which}_again"]["thief"] == ["closed"]

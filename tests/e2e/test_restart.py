@@ -1,4 +1,4 @@
-"""A head that is stopped in the evening is itself again in the morning; a node never returns.
+"""A head that is stopped in the evening is itself again in the morning, and so is a node.
 
 restart_world.py runs in namespaces and says what happened; the tests look at that.
 """
@@ -79,7 +79,11 @@ def test_a_head_that_powers_itself_off_is_stopped(seen):
     assert seen["state_after_poweroff"] == "stopped"
 
 
-def test_a_node_that_was_rebooted_powers_off_and_starts_no_slurmd(seen):
-    assert seen["reboot"]["ended"]
-    assert "node was rebooted: powers off" in seen["reboot"]["console"]
-    assert seen["reboot"]["starts"] == []
+def test_a_node_that_comes_back_boots_whole_again(seen):
+    """Its Slurm daemon is enabled by its package, and starts behind the owner rule all the same."""
+    back = seen["again"]
+
+    assert back["is_ready"], back["console"]
+    assert back["starts"] == ["behind"]
+    assert (back["timer"], back["job"]) == ("inactive", "games")
+    assert back["state"].startswith("IDLE+DYNAMIC_NORM")

@@ -63,10 +63,10 @@ def test_its_stages_are_the_boot_s_own_in_their_order():
     archive, told = baked(VALUES)
 
     assert archive == node_bundle().archive
-    assert list(graph_of(node_bundle(), "image")) == ["quiesce", "packages", "driver"]
+    assert list(graph_of(node_bundle(), "image")) == [*("quiesce", "early", "packages", "driver")]
     assert "\nDRIVER_BRANCH=580\n" in told
     assert list(steps(VALUES, "build")) == [
-        *("folder", "archive", "unpack", "quiesce", "packages", "driver", "early", "tidy")
+        *("folder", "archive", "unpack", "quiesce", "early", "packages", "driver", "tidy")
     ]
 
 
@@ -146,7 +146,7 @@ def test_a_machine_of_the_image_has_nothing_left_to_do():
     (holds,) = (each for each in steps(VALUES, "test").values() if each["name"] == "holds")
     text = "\n".join(holds["inputs"]["commands"])
 
-    for stage in ("quiesce", "packages", "driver"):
+    for stage in ("quiesce", "early", "packages", "driver"):
         assert f"boot.sh stage {stage}\n" in text
         assert f"how.{stage}) == skip" in text
     assert "nvidia-smi -L" in text
@@ -157,4 +157,4 @@ def test_its_unit_stays_when_systemd_starts_for_the_first_time():
     tidy = "\n".join(steps(VALUES, "build")["tidy"]["inputs"]["commands"])
 
     assert "enable tidegate-early.service" in tidy
-    assert "multi-user.target.wants" in str(steps(VALUES, "build")["early"])
+    assert "boot.sh stage early" in str(steps(VALUES, "build")["early"])

@@ -282,7 +282,7 @@ def test_slurm_starts_only_behind_the_owner_rule_and_the_gate():
 
 
 def test_what_happens_at_a_later_boot_waits_for_nothing_of_slurm():
-    assert graph_of(node_bundle(), "node")["reboot"] == ()
+    assert graph_of(node_bundle(), "node")["early"] == ()
     assert graph_of(head_bundle(HEAD), "head")["update"] == ("identity",)
 
 

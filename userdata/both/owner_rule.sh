@@ -15,9 +15,13 @@
 # between the routing rules are there. systemd-networkd, which removes the routing rules of
 # others when it starts, leaves those that say that they are the kernel's (its
 # networkd-routing-policy-rule.c).
+#
+# At later boots the unit does it before there is any network: what people left to start with the machine
+# (crontab's @reboot, a unit of their own) would else be ahead of this stage.
 
 readonly RULES=/etc/tidegate/owner_rule.nft SCRIPT=/etc/tidegate/owner_rule.sh
 readonly UNIT=/etc/systemd/system/tidegate-owner-rule.service
+readonly WANTED=/etc/systemd/system/multi-user.target.wants/${UNIT##*/}
 readonly PROXY_PORTS=20049-21049
 
 # Only packets that open a connection are asked for their owner. The last packets of a closed
@@ -76,25 +80,36 @@ has_routes() {
         [[ ! -e /proc/net/if_inet6 || $(ip -6 rule show pref 91) == *prohibit* ]]
 }
 
+# Firewalls come before network-pre.target, networks after it (systemd.special(7)).
+unit() {
+    cat <<EOF_UNIT
+[Unit]
+Description=Tidegate: only some users reach the metadata service
+DefaultDependencies=no
+PartOf=nftables.service firewalld.service ufw.service iptables.service
+After=local-fs.target nftables.service firewalld.service ufw.service iptables.service
+Wants=network-pre.target
+Before=network-pre.target slurmctld.service slurmd.service
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/sh $SCRIPT
+[Install]
+WantedBy=multi-user.target
+EOF_UNIT
+}
+
 check() {
     has_file "$RULES" "$(rules)" && has_file "$SCRIPT" "$(script)" && has_routes &&
+        has_file "$UNIT" "$(unit)" && [[ -L $WANTED ]] &&
         systemctl is-active --quiet tidegate-owner-rule && nft list table inet tidegate >/dev/null 2>&1
 }
 
 apply() {
     rules | put_file "$RULES" 644
     script | put_file "$SCRIPT" 755
-    put_file "$UNIT" 644 <<EOF_UNIT
-[Unit]
-Description=Tidegate: only some users reach the metadata service
-PartOf=nftables.service firewalld.service ufw.service iptables.service
-After=nftables.service firewalld.service ufw.service iptables.service
-Before=slurmctld.service slurmd.service
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-ExecStart=/bin/sh $SCRIPT
-EOF_UNIT
+    unit | put_file "$UNIT" 644
     systemctl daemon-reload
+    systemctl enable tidegate-owner-rule
     systemctl restart tidegate-owner-rule
 }

@@ -10,19 +10,33 @@
 readonly CUDA_REPOSITORY=/etc/yum.repos.d/cuda-amzn2023.repo
 
 check() {
-    [[ -z $DRIVER_BRANCH || $GPUS == 0 ]] || command -v nvidia-smi >/dev/null
+    [[ -z $DRIVER_BRANCH || $GPUS == 0 ]] || { has_driver && is_loaded; }
+}
+
+has_driver() {
+    command -v nvidia-smi >/dev/null
+}
+
+# An image is baked on a machine that may have no GPU.
+is_loaded() {
+    [[ $ROLE == image || -e $RUN_DIR/driver ]]
 }
 
 apply() {
-    if command -v apt-get >/dev/null; then
+    if has_driver; then
+        : # of an earlier boot
+    elif command -v apt-get >/dev/null; then
         install_canonical_s
     else
         install_nvidia_s
     fi
-    # An image is baked on a machine that may have no GPU.
-    [[ $ROLE != image ]] || return 0
+    is_loaded || load
+}
+
+load() {
     modprobe nvidia
     modprobe nvidia-uvm
+    touch "$RUN_DIR/driver"
 }
 
 driver_packages() {

@@ -29,17 +29,9 @@ RestartSec=30
 EOF_UNIT
 }
 
+# Once a boot: whether they run, nobody waits for.
 check() {
-    [[ -z $EXPORTERS ]] || { has_node_exporter && has_gpu_metrics; }
-}
-
-has_node_exporter() {
-    ! command -v prometheus-node-exporter >/dev/null ||
-        has_file "$EXPORTER_OPTIONS" "$(exporter_options)"
-}
-
-has_gpu_metrics() {
-    ! has_gpu_exporter || has_file "$GPU_UNIT" "$(gpu_unit)"
+    [[ -z $EXPORTERS || -e $RUN_DIR/exporters ]]
 }
 
 apply() {
@@ -52,4 +44,5 @@ apply() {
         systemctl daemon-reload
         systemctl restart tidegate-gpu-metrics || echo "dcgm-exporter does not start"
     fi
+    touch "$RUN_DIR/exporters"
 }

@@ -7,7 +7,8 @@
 apply() {
     local files="/dev/nvidia[0-$((GPUS - 1))]"
     install -d -m 755 /etc/slurm
-    : >/etc/slurm/gres.node.conf
+    # Of parts of GPUs the stage mig tells, and may find nothing to do.
+    [[ -n $LAYOUT ]] || : >/etc/slurm/gres.node.conf
     if [[ $GRES == neuron ]]; then
         neuron_devices >/etc/slurm/gres.node.conf
     fi
@@ -16,7 +17,7 @@ apply() {
     # more for eight GPUs.
     timeout 120 nvidia-smi -pm 1
     set_up
-    [[ -z $LAYOUT ]] || return 0 # the stage mig says what there is
+    [[ -z $LAYOUT ]] || return 0
     ((GPUS > 1)) || files=/dev/nvidia0
     echo "Name=gpu Type=$GPU_TYPE File=$files" >/etc/slurm/gres.node.conf
     [[ -z $SHARDS ]] || echo "Name=shard Count=$((GPUS * SHARDS))" >>/etc/slurm/gres.node.conf

@@ -5,7 +5,7 @@
 # that takes jobs. gres.conf names each instance by the files that it needs, as Slurm's AutoDetect
 # would: the GPU's, and those that open the GPU instance and its compute instance; types in the order in
 # which the node tells Slurm of them. /etc/tidegate/mig has their UUIDs in the same order: CUDA knows
-# them by these.
+# them by these. At each boot anew: a layout may outlive it, the numbers of the files need not.
 
 readonly CONFIGURATION=/etc/tidegate/mig.yaml UUIDS=/etc/tidegate/mig
 readonly CAPABILITIES=/proc/driver/nvidia/capabilities
@@ -26,7 +26,7 @@ configuration() {
 
 check() {
     [[ -z $LAYOUT ]] || {
-        [[ -s $UUIDS ]] && has_file "$CONFIGURATION" "$(configuration)" &&
+        [[ -s $RUN_DIR/mig ]] && has_file "$CONFIGURATION" "$(configuration)" &&
             nvidia-mig-parted assert -f "$CONFIGURATION" -c tidegate >/dev/null 2>&1
     }
 }

@@ -2,8 +2,8 @@
 # needs: packages on_node_start
 # time_limit_s: 120
 # The instance stores as one fast disk at /scratch, striped over all of them. Told by the names that
-# the kernel gives instance stores, so that no volume can be among them. They are empty at each
-# start of an instance, and whatever is on them goes with it.
+# the kernel gives instance stores, so that no volume can be among them. They are empty after
+# each stop of an instance, not after a reboot, and whatever is on them goes with it.
 
 readonly SCRATCH=/scratch OF_IMAGE=/opt/dlami/nvme
 
@@ -12,6 +12,15 @@ stores() {
     for link in /dev/disk/by-id/nvme-Amazon_EC2_NVMe_Instance_Storage_*; do
         [[ ! -b $link ]] || readlink -f "$link"
     done | sort -u
+}
+
+# array_over DEVICE: after a reboot the kernel has put it together by itself, under a number of its own.
+array_over() {
+    local holder
+    for holder in "/sys/class/block/${1##*/}/holders"/md*; do
+        [[ ! -e $holder ]] || { echo "/dev/${holder##*/}"; return; }
+    done
+    echo /dev/md/scratch
 }
 
 check() {
@@ -32,7 +41,7 @@ apply() {
     fi
     device=${devices[0]}
     if ((${#devices[@]} > 1)); then
-        device=/dev/md/scratch
+        device=$(array_over "${devices[0]}")
         [[ -b $device ]] || mdadm --create "$device" --run --level=0 --force \
             --raid-devices="${#devices[@]}" "${devices[@]}"
     fi

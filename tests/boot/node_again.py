@@ -1,0 +1,29 @@
+"""What a node that was rebooted has, against what it had."""
+
+from typing import Any
+
+from local.machine import Machine
+from tests.e2e.boot_world import READY
+from tests.worlds import wait_for
+
+# Cases of node_faults.py with what a boot finds of an earlier one: parts of GPUs, a disk that was
+# formatted, an installed driver, exporters.
+AGAIN = ("mig", "scratch", "driver_installed", "mps")
+_HAS = (
+    "cat /etc/slurm/gres.node.conf; findmnt -no TARGET /scratch; ls /run/tidegate/driver; "
+    "systemctl is-active tidegate-gpu-metrics"
+)
+
+
+def again(machine: Machine) -> dict[str, Any]:
+    """Boots it again, from its disk."""
+    before = machine.run(["bash", "-c", _HAS]).stdout
+    machine.shut_down()
+    machine.boot()
+    is_ready = wait_for(lambda: machine.console.read_text().count(READY) == 2)
+    return {
+        "is_ready": is_ready,
+        "console": machine.console.read_text(),
+        "before": before,
+        "after": machine.run(["bash", "-c", _HAS]).stdout,
+    }
