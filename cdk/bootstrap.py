@@ -37,6 +37,8 @@ from userdata.site_check import SiteCheckValues
 
 # slurm.conf needs a bound on nodes even where the cluster file has none.
 UNLIMITED_NODES = 1000
+# What a shutdown may take before a node's boot begins again (userdata/node/power_off.sh), and some.
+SHUTDOWN_S = 180
 DATA_DIR = "/srv/tidegate"
 SLURMCTLD_LOG = "/var/log/slurm/slurmctld.log"
 
@@ -183,6 +185,7 @@ def slurm_values(file: ClusterFile) -> SlurmConfValues:
         static=file.slurm.static,
         has_estimate=file.slurm.submit_estimate,
         has_topology=file.slurm.topology is not None,
+        resume_timeout_s=int(cluster.timings.boot_bound_s) + SHUTDOWN_S,
     )
 
 

@@ -39,6 +39,7 @@ OF_THE_BENCH = {
     "prolog": "what it runs comes by the boot's stages; tests of hooks bring their own",
     "epilog": "likewise",
     "healthcheckprogram": "likewise",
+    "rebootprogram": "likewise",
     "healthchecknodestate": "without a program it says nothing",
     "clifilterplugins": "the page about it is tried",
     "topologyplugin": "the cluster file's `slurm.topology` adds it",

@@ -150,6 +150,7 @@ class SlurmConfValues:
     somebody else's. `qos`: those that partitions name; slurmctld does not start without one's own.
     `has_estimate`: whoever submits a job is told what it will cost. `has_topology`: jobs get nodes
     that are close to each other in EC2's network, as the nodes tell it (Slurm 25.05 and later).
+    `resume_timeout_s`: how long a node that is rebooted may take.
     """
 
     cluster: str
@@ -167,6 +168,7 @@ class SlurmConfValues:
     qos: tuple[str, ...] = ()
     has_estimate: bool = False
     has_topology: bool = False
+    resume_timeout_s: int = 1080
 
     def __post_init__(self) -> None:
         check("cluster", self.cluster, NAME)

@@ -59,6 +59,9 @@ class FakeSlurm:
         for name in names:
             self.put(name, "DRAIN", *self.nodes[name].state.words, reason=reason)
 
+    def reboot(self, names: Sequence[str]) -> None:
+        self.calls.append(("reboot", *names))
+
     def weigh(self, names: Sequence[str], weight: int) -> None:
         self.calls.append(("weigh", str(weight), *names))
 

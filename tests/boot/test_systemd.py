@@ -118,6 +118,11 @@ def test_a_node_that_was_rebooted_boots_whole_again(seen, which):
     assert (node["cloud_init"], node["failed"], node["timers"]) == ("status: done", "", "")
 
 
+def test_slurm_reboots_a_node_and_opens_it_when_it_is_back(seen):
+    assert seen["asked"]
+    assert seen["healthy_again"]["slurm"] == "IDLE+DYNAMIC_NORM"
+
+
 @pytest.mark.parametrize("which", ["healthy", "early", "head"])
 def test_nothing_that_starts_with_the_machine_is_ahead_of_the_owner_rule(seen, which):
     assert seen[f"{which}_again"]["thief"] == ["closed"]

@@ -200,6 +200,12 @@ class RealSlurm:
         """The machine is heard of no more."""
         self.run("ip", "-n", name, "link", "set", "eth0", "down")
 
+    def boot_again(self, name: str) -> None:
+        """The machine comes back from a reboot: of type t4, with four GPUs."""
+        conf = "CPUs=48 RealMemory=187000 Gres=gpu:t4:4 Feature=gpu,t4"
+        script = str(self.folder / SCRIPT.name)
+        self.run("bash", script, "again", str(self.folder), name, "t4", "4", conf)
+
     def clear(self) -> None:
         """No job and no node, for the next test."""
         jobs = {one.array_job_id or one.het_job_id or one.job_id for one in self.port.read().jobs}

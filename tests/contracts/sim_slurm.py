@@ -98,6 +98,9 @@ class SimBench:
     def die(self, name: str) -> None:
         self.port.die(name)
 
+    def boot_again(self, name: str) -> None:
+        self.port.register(self.port.nodes[name])
+
     def join(
         self, *names: str, gpu_type: str = "t4", gpus: int = 4, is_drained: bool = False
     ) -> None:

@@ -41,6 +41,8 @@ SlurmdParameters=config_overrides
 MaxNodeCount=200
 TreeWidth=65533
 ReturnToService=1
+RebootProgram=/bin/true
+ResumeTimeout=1080
 KillWait=2
 DefMemPerCPU=2000
 NodeName=ph-t4-[1-8] State=FUTURE CPUs=48 RealMemory=187000 Gres=gpu:t4:4 Feature=gpu,t4
@@ -117,12 +119,21 @@ node() {
     ip -n "$name" link set lo up
     echo "10.77.1.$number $name" >> "$dir/hosts"
     mkdir -p "$dir/spool/$name"
-    nsenter --net="/run/netns/$name" unshare --uts --mount bash "$self" slurmd "$dir" \
-        "$name" "$type" "$count" "$conf"
+    boot "$name" "$type" "$count" "$conf"
+}
+
+boot() {
+    nsenter --net="/run/netns/$1" unshare --uts --mount bash "$self" slurmd "$dir" "$@"
+}
+
+again() { # its slurmd ends, and starts as after a reboot
+    kill "$(cat "/run/slurmd-$1.pid")"
+    while [ -e "/run/slurmd-$1.pid" ]; do sleep 0.1; done
+    boot "$@" -b
 }
 
 slurmd_here() {
-    name=$1 type=$2 count=$3 conf=$4
+    name=$1 type=$2 count=$3 conf=$4 again=${5:-}
     hostname "$name"
     mount -t tmpfs bench /run/slurm
     mount -t tmpfs bench /etc/slurm
@@ -130,12 +141,14 @@ slurmd_here() {
         > /etc/slurm/gres.node.conf
     [ ! -e "$dir/gres-$name.conf" ] || cp "$dir/gres-$name.conf" /etc/slurm/gres.node.conf
     touch /etc/slurm/gres.node.conf
-    exec slurmd -Z --conf "$conf" --conf-server 10.77.0.1:6817 -L "$dir/log/slurmd-$name.log"
+    # -b: as if the machine had been started just now.
+    exec slurmd ${again:+"$again"} -Z --conf "$conf" --conf-server 10.77.0.1:6817 -L "$dir/log/slurmd-$name.log"
 }
 
 shift 2
 case $role in
     head) head "$@" ;;
     node) node "$@" ;;
+    again) again "$@" ;;
     slurmd) slurmd_here "$@" ;;
 esac

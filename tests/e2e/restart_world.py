@@ -44,11 +44,11 @@ HEAD_HOST = f"head.{ZONE}"
 BUCKET, BUS = "digests", "tidegate-dev"
 
 # Stands before a daemon and notes at each start whether the owner rule was there; to be asked for
-# its version is no start.
-NOTING = """#!/bin/sh
+# its version is no start. Under its own name: one that is called otherwise knows no GRES.
+NOTING = """#!/bin/bash
 [ "$*" != -V ] || exec "$0.real" -V
 if nft list table inet tidegate >/dev/null 2>&1; then echo behind; else echo ahead; fi >>/starts
-exec "$0.real" "$@"
+exec -a "$0" "$0.real" "$@"
 """
 # What boots in place of the user data, if anything does.
 USER_DATA_AGAIN = "#!/bin/sh\necho user data ran again >>/dev/console\n"
@@ -237,7 +237,7 @@ def again(cluster: Cluster, head: Machine, node: Machine) -> dict[str, Any]:
     # The console tells before the timer is stopped.
     timer = "systemctl is-active tidegate-dead-man.timer || true"
     wait_for(lambda: run(node, timer) == "inactive")
-    asked = ["srun", "-D/", f"--nodelist={node.spec.instance_id}", "-n1", "id", "-un"]
+    asked = ["srun", "-D/", f"--nodelist={node.spec.instance_id}", "--gres=gpu:1", "id", "-un"]
     return {
         "is_ready": is_ready,
         "console": node.console.read_text(),

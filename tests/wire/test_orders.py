@@ -78,7 +78,8 @@ def test_a_text_with_a_nul_cannot_become_an_argument() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"kind": "reboot"}, {"names": "i-1"}, {"not_after_s": "soon"}, {"order_id": None}]
+    "change",
+    [{"kind": "power_cycle"}, {"names": "i-1"}, {"not_after_s": "soon"}, {"order_id": None}],
 )
 def test_an_order_outside_the_vocabulary_is_a_bad_event(change: dict[str, Any]) -> None:
     fields = json.loads(encode_order(RELEASE)) | change

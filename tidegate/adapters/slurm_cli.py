@@ -141,6 +141,10 @@ class SlurmCli:
             found |= dict(line.split() for line in text.splitlines())
         return found
 
+    def reboot(self, names: Sequence[str]) -> None:
+        """With `reason=` it would lose the one that it has (docs/real-slurm.md, l)."""
+        self._change_nodes(names, ("scontrol", "reboot", "ASAP", "nextstate=RESUME"), "{}", ())
+
     def delete(self, names: Sequence[str]) -> dict[str, str]:
         refused = {name: "is no node name" for name in names if not is_node_name(name)}
         for chunk in _chunks([name for name in names if name not in refused]):
@@ -324,6 +328,11 @@ class SlurmCli:
         return done.out
 
     def _update_nodes(self, names: Sequence[str], *changes: str) -> None:
+        self._change_nodes(names, ("scontrol", "update"), "nodename={}", changes)
+
+    def _change_nodes(
+        self, names: Sequence[str], command: Sequence[str], which: str, changes: Sequence[str]
+    ) -> None:
         """Change all named nodes that exist, in one command per 100,000 bytes of names."""
         for chunk in _chunks([name for name in names if is_node_name(name)]):
             left = chunk
@@ -331,13 +340,12 @@ class SlurmCli:
                 if not left:
                     break
                 done = self._run(
-                    ["scontrol", "update", f"nodename={','.join(left)}", *changes],
-                    UPDATE_TIMEOUT_S,
+                    [*command, which.format(",".join(left)), *changes], UPDATE_TIMEOUT_S
                 )
                 if done.code == 0:
                     break
                 if _UNKNOWN_NODE not in done.err + done.out:
-                    raise SlurmUnavailable(f"scontrol update node failed: {done.complaint}")
+                    raise SlurmUnavailable(f"{' '.join(command[:2])} node failed: {done.complaint}")
                 existing = {node.name for node in self._nodes()}
                 left = [name for name in left if name in existing]
 

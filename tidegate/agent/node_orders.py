@@ -1,13 +1,13 @@
-"""Orders about nodes: drain and undrain, all names of all orders in one command."""
+"""Orders about nodes: drain, undrain and reboot, all names of an order in one command."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tidegate.agent.asked import Carried, asked_nodes, is_allowed, result
+from tidegate.agent.asked import Carried, asked_nodes, is_allowed, result, why_held
 from tidegate.core.fleet.drains import is_ours
 from tidegate.core.model.drain_reason import DrainCode, DrainReason, code_of
 from tidegate.core.model.orders import Order, OrderOutcome, OrderResult
-from tidegate.core.model.slurm import Node, Reading
+from tidegate.core.model.slurm import Job, Node, Reading, holders
 from tidegate.ports.slurm import Slurm
 
 # Slurm's weights are below 2**32 - 1.
@@ -83,6 +83,36 @@ def _opened(order: Order, node: Node, opened: Sequence[str]) -> OrderResult:
     if node.state.is_drain:
         return result(order, node.name, OrderOutcome.KEPT, f"It is drained: {node.reason}.")
     return result(order, node.name, OrderOutcome.DONE, "The node took jobs already.")
+
+
+def reboot(order: Order, slurm: Slurm) -> Carried:
+    """Have Slurm reboot what is drained for the very reason that was judged, and empty.
+
+    Slurm itself waits for a job that slipped in.
+    """
+    reading = slurm.read()
+    asked, held = asked_nodes((order,), reading), holders(reading.jobs)
+    refused = {node.name: _why_no_reboot(order, node, held) for _, node in asked.pairs}
+    pairs = [(node, refused[node.name]) for _, node in asked.pairs]
+    names = [node.name for node, why in pairs if not why and not node.state.awaits_reboot]
+    if names:
+        slurm.reboot(names)
+    done = (
+        result(order, node.name, OrderOutcome.KEPT, why)
+        if why
+        else result(order, node.name, OrderOutcome.DONE, "Slurm reboots the node.")
+        for node, why in pairs
+    )
+    return Carried((*asked.settled, *done))
+
+
+def _why_no_reboot(order: Order, node: Node, held: Mapping[str, Sequence[Job]]) -> str:
+    """Why this node is left as it is; "" when Slurm may reboot it."""
+    if node.state.is_down or not node.state.is_drain:
+        return f"The node is {node.state}, not drained for what was found."
+    if node.state.is_busy or node.name in held:
+        return "A job has the node."
+    return why_held(order, node)
 
 
 def weigh(order: Order, slurm: Slurm) -> Carried:

@@ -24,7 +24,7 @@ from tidegate.agent.job_orders import (
     signal,
     tell,
 )
-from tidegate.agent.node_orders import check, drain, undrain, weigh
+from tidegate.agent.node_orders import check, drain, reboot, undrain, weigh
 from tidegate.agent.release import Pace, release
 from tidegate.core.model.drain_reason import DrainCode, read
 from tidegate.core.model.frozen import frozen
@@ -82,6 +82,8 @@ class Worker:
                 return carried
             case OrderKind.UNDRAIN:
                 return undrain(first, self.slurm)
+            case OrderKind.REBOOT:
+                return reboot(first, self.slurm)
             case OrderKind.WEIGHT:
                 return weigh(first, self.slurm)
             case OrderKind.REQUEUE:

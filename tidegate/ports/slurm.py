@@ -35,6 +35,14 @@ class Slurm(Protocol):
         """
         ...
 
+    def reboot(self, names: Sequence[str]) -> None:
+        """Drain nodes, and reboot each once nothing runs there; then they take jobs again.
+
+        They keep the reason that they have. One that does not come back in time goes DOWN.
+        Unknown names are no error.
+        """
+        ...
+
     def delete(self, names: Sequence[str]) -> dict[str, str]:
         """Delete idle drained nodes; name -> error text where Slurm refused.
 

@@ -88,7 +88,7 @@ class Chaos:
             world.compute.repeats_answers = False
         if stream(self.options.seed, "ping").random() < ASKING_WORLDS:
             world.slurm.table.ping_s = PING_S
-        world.boot_s = self._boots()
+        world.boot_s, world.reboot_s = self._boots(), self._reboots()
         if self.options.rates.bad_boot:
             world.booted = self._booted()
         world.redelivery_s, world.is_fifo = 60.0, "twice" not in faults
@@ -291,6 +291,22 @@ class Chaos:
             return usual_s
 
         return boot_s
+
+    def _reboots(self) -> Callable[[str], float]:
+        """Seconds from Slurm's word to registration. Some do not pass their health gate, some hang
+        as they shut down or start; also when nothing else fails any more.
+        """
+        chance, world = stream(self.options.seed, "reboots"), self.world
+
+        def reboot_s(name: str) -> float:
+            usual_s = min(chance.lognormvariate(4.2, 0.4), world.cluster.timings.boot_bound_s / 2)
+            fate = chance.choice(("well", "well", "sick", "hangs"))
+            self.note("reboot")
+            if fate == "sick":
+                world.at(world.clock.now_s() + usual_s, lambda: world.compute.end(name))
+            return usual_s if fate == "well" else NEVER_S
+
+        return reboot_s
 
     def _booted(self) -> Callable[[SimNode], SimNode]:
         chance, rate = stream(self.options.seed, "booted"), self.options.rates.bad_boot

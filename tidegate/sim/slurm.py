@@ -12,7 +12,15 @@ from tidegate.core.model.slurm import Association, NodeReservation, Reading, Set
 from tidegate.ports import Clock
 from tidegate.sim.faults import Faults, effect, no_faults
 from tidegate.sim.slurm_checks import SimChecks, submit_of
-from tidegate.sim.slurm_parts import LAST, SimJob, SimNode, Submit, SubmitRefused
+from tidegate.sim.slurm_parts import (
+    LAST,
+    SimJob,
+    SimNode,
+    Submit,
+    SubmitRefused,
+    without_node,
+)
+from tidegate.sim.slurm_reboots import SimReboots
 from tidegate.sim.slurm_rows import is_satisfiable, reading
 from tidegate.sim.slurm_table import NEVER_S, Table
 
@@ -44,6 +52,7 @@ class SimSlurm:
     _read: tuple[int, Reading] | None = None
     _ended: list[EndedJob] = field(default_factory=list)
     _checks: SimChecks = field(default_factory=SimChecks)
+    reboots: SimReboots = field(init=False)
 
     def __post_init__(self) -> None:
         self.table = Table(
@@ -55,6 +64,7 @@ class SimSlurm:
         )
         self.table.on_start.append(lambda job: job.begin(self.table.head_clock.now_s()))
         self.table.on_job_end.append(self._note_end)
+        self.reboots = SimReboots(self.table)
 
     @property
     def jobs(self) -> dict[str, SimJob]:
@@ -148,7 +158,9 @@ class SimSlurm:
 
     def register(self, node: SimNode) -> None:
         """Slurmd -Z. A known name keeps its record; registration starts no scheduling pass."""
-        if self.is_up and node.name not in self.nodes:
+        if self.is_up and node.name in self.nodes:
+            self.reboots.is_back(self.nodes[node.name])
+        elif self.is_up:
             now_s = self.table.head_clock.now_s()
             joined = self.nodes[node.name] = replace(node, last_busy_at_s=now_s, jobs={})
             self.table.changed()
@@ -189,13 +201,15 @@ class SimSlurm:
         self.table.changed()
 
     def next_due_s(self) -> float:
-        return min(self.table.next_due_s(), self._checks.next_due_s()) if self.is_up else NEVER_S
+        due = self.table.next_due_s(), self._checks.next_due_s(), self.reboots.next_due_s()
+        return min(due) if self.is_up else NEVER_S
 
     def step(self) -> None:
         """Let everything happen that is due by now."""
         if self.is_up:
             self._checks.step(self.clock.now_s(), self.table.end)
             self.table.step()
+            self.reboots.step()
 
     # -- ports.Slurm -----------------------------------------------------------------------
 
@@ -228,6 +242,10 @@ class SimSlurm:
                 node.weight = weight
             self.table.changed()
 
+    def reboot(self, names: Sequence[str]) -> None:
+        with self._command("reboot", names):
+            self.reboots.ask(self._known(names))
+
     def down(self, names: Sequence[str], reason: str) -> None:
         with self._command("down", names):
             for node in self._known(names):
@@ -254,17 +272,9 @@ class SimSlurm:
             for name in names:
                 if name not in busy:
                     self.nodes.pop(name, None)
-                    self._unreserve(name)
+                    self.table.reservations = without_node(self.table.reservations, name)
             self.table.changed()
         return busy
-
-    def _unreserve(self, name: str) -> None:
-        """A reservation that has not begun loses the node, and ends with its last one."""
-        kept = [
-            replace(each, nodes=tuple(n for n in each.nodes if n != name))
-            for each in self.table.reservations
-        ]
-        self.table.reservations = [r for r in kept if r.nodes or r.is_of_all]
 
     def requeue(self, job_ids: Sequence[str]) -> dict[str, str]:
         """A running job first ends; one that is pending already is no refusal. Through its first
@@ -322,14 +332,9 @@ class SimSlurm:
                     refused[job_id] = "Invalid job id specified"
                     continue
                 for each in self.table.reached_by(job, signal):
-                    self._save(each, signal)
+                    if each.take(signal, self.clock.now_s()):
+                        self.table.changed()
         return refused
-
-    def _save(self, job: SimJob, signal: str) -> None:
-        job.signals.append(signal)
-        if "tidegate:ckpt" in job.submit.comment or job.submit.signal:
-            job.save(self.clock.now_s())
-            self.table.changed()
 
     def scancel(self, job_ids: Sequence[str]) -> dict[str, str]:
         with self._command("scancel", job_ids):

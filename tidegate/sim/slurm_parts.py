@@ -1,11 +1,11 @@
 """What the simulated slurmctld keeps: what users asked, jobs and nodes."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.slurm import Association, Job, Node, SetBy, Shape
+from tidegate.core.model.slurm import Association, Job, Node, NodeReservation, SetBy, Shape
 
 LAST = "last"
 
@@ -101,6 +101,14 @@ class SimJob:
     def is_running(self) -> bool:
         return self.state in ("RUNNING", "SUSPENDED")
 
+    def take(self, signal: str, now_s: float) -> bool:
+        """A signal reaches it; True: it saves what it has done."""
+        self.signals.append(signal)
+        if "tidegate:ckpt" not in self.submit.comment and not self.submit.signal:
+            return False
+        self.save(now_s)
+        return True
+
     @property
     def ends_at_s(self) -> float:
         return self.started_at_s + self.submit.duration_s - self.saved_s
@@ -113,9 +121,9 @@ class SimNode:
 
     `died_at_s`: its slurmd is gone, slurmctld does not know yet. `is_silent`: it has asked the
     node and got no answer; for a moment, until `answers_at_s`, where it was just opened.
-    `is_planned`: backfill means it for a job that still waits for others. `reserved`: the words
-    of its reservation. `jobs`: those that hold it. `row`: what sinfo showed of it, and of which
-    state that was. `instances`: MIG instances by type, of a node whose GPUs are cut.
+    `is_planned`: backfill means it for a job that still waits for others. `reboot`: Slurm's word,
+    if it is to be rebooted or is being. `reserved`: the words of its reservation. `jobs`: those that
+    hold it. `row`: what sinfo showed of it, and of which state that was. `instances`: MIG instances by type, of a node whose GPUs are cut.
     """
 
     name: str
@@ -134,6 +142,7 @@ class SimNode:
     is_silent: bool = False
     answers_at_s: float = 0.0
     is_planned: bool = False
+    reboot: str = ""
     reserved: frozenset[str] = frozenset()
     jobs: dict[str, SimJob] = field(default_factory=dict)
     row: tuple[object, Node] | None = None
@@ -233,3 +242,9 @@ def counts(cap: Association, asked: Submit) -> bool:
 
 def gpus_of(submits: Sequence[Submit]) -> int:
     return sum(each.nodes * each.shape.gpus for each in submits)
+
+
+def without_node(reservations: Sequence[NodeReservation], name: str) -> list[NodeReservation]:
+    """A reservation that has not begun loses the node, and ends with its last one."""
+    kept = [replace(r, nodes=tuple(n for n in r.nodes if n != name)) for r in reservations]
+    return [each for each in kept if each.nodes or each.is_of_all]

@@ -45,6 +45,7 @@ def node_row(node: SimNode) -> Node:
         node.is_down,
         node.is_planned,
         node.is_silent,
+        node.reboot,
         node.reserved,
         node.reason,
         node.set_by,
@@ -65,6 +66,8 @@ def _node_row(node: SimNode) -> Node:
         words.add("DRAIN")
     if node.is_planned:
         words.add("PLANNED")
+    if node.reboot:
+        words.add(node.reboot)
     if node.is_silent:
         words.add("NOT_RESPONDING")
     if any(job.state == "COMPLETING" for job in node.jobs.values()):

@@ -47,12 +47,14 @@ from tidegate.sim.slurm_parts import SimNode, node_of
 HEAD_INSTANCE_ID = "i-00000000000000head"
 MIN_PERIOD_S = 1.0  # between two looks of the agent at Slurm
 POLL_S = 10.0  # an agent whose heartbeat is due looks again this often
+REBOOT_S = 60.0  # until a node that is rebooted registers
 RETRY_S = 5.0  # after orders could not be received
 
 
 @dataclass(slots=True)
 class SimWorld:
-    """One cluster under virtual time. `boot_s` says how long an instance takes to register.
+    """One cluster under virtual time. `boot_s` says how long an instance takes to register, and
+    `reboot_s` how long it takes to do so again.
 
     `booted`: what becomes of a node before it registers; a test may spoil it. `beats`: what the
     head sees of jobs' heartbeats, `gpu_uses`: of the use of their GPUs.
@@ -69,6 +71,7 @@ class SimWorld:
     boot_s: Callable[[Instance], float]
     on_look: Callable[[Looked], None] = lambda looked: None
     heartbeat_s: float = 60.0
+    reboot_s: Callable[[str], float] = lambda name: REBOOT_S
     booted: Callable[[SimNode], SimNode] = lambda node: node
     beats: Callable[[Sequence[Job]], Mapping[str, Beat]] = lambda jobs: {}
     gpu_uses: Callable[[Sequence[Job]], Mapping[str, GpuUse]] = lambda jobs: {}
@@ -126,6 +129,7 @@ class SimWorld:
             licences=self.licences,
             head_clock=self.head_clock,
         )
+        self.slurm.reboots.on_reboot.append(self._reboot)
         self.head = SimHead(self.clock)
         self.agent = self._started_agent()
         self.control = Control(
@@ -375,6 +379,12 @@ class SimWorld:
         if boot_s < float("inf"):
             registers_at_s = self.clock.now_s() + boot_s
             self.at(registers_at_s, lambda: self._waiting.append(instance))
+
+    def _reboot(self, name: str) -> None:
+        """The machine boots whole again, and registers in the end if it comes up."""
+        instance, boot_s = self.compute.everything[name], self.reboot_s(name)
+        if boot_s < float("inf"):
+            self.at(self.clock.now_s() + boot_s, lambda: self._waiting.append(instance))
 
     def _register_waiting(self) -> None:
         """What user data does at its end; slurmd tries until slurmctld answers."""

@@ -76,7 +76,7 @@ understands() {
 }
 
 # What slurm.conf's Prolog and Epilog, /usr/*bin/true, find on a node of ours.
-readonly HOOKS=/usr/tidegate-bin/true ROTATION=/etc/logrotate.d/slurmd
+readonly HOOKS=/usr/tidegate-bin/true REBOOT=/usr/tidegate-bin/reboot ROTATION=/etc/logrotate.d/slurmd
 
 hooks() {
     cat <<'END_OF_HOOKS'
@@ -92,6 +92,15 @@ for script in "$folder"/*.sh; do
     [[ ! -x $script ]] || "$script" || exit
 done
 END_OF_HOOKS
+}
+
+# slurm.conf's RebootProgram, which slurmd runs as root.
+reboot_program() {
+    cat <<'END_OF_PROGRAM'
+#!/bin/sh
+echo "tidegate Slurm asks for a reboot" >>/dev/console
+exec systemctl reboot
+END_OF_PROGRAM
 }
 
 write_slurmd_service() {
@@ -122,12 +131,13 @@ EOF_UNIT
 }
 
 check() {
-    has_file "$HOOKS" "$(hooks)" && systemctl is-active --quiet slurmd && is_registered
+    has_file "$HOOKS" "$(hooks)" && has_file "$REBOOT" "$(reboot_program)" && systemctl is-active --quiet slurmd && is_registered
 }
 
 is_registered() {
     local state
-    state=$(state) && [[ $state == *DYNAMIC_NORM* && $state != *INVALID_REG* && $state != *NOT_RESPONDING* ]]
+    state=$(state) && [[ $state == *DYNAMIC_NORM* && $state != *INVALID_REG* && $state != *NOT_RESPONDING* &&
+        $state != *REBOOT_ISSUED* ]]
 }
 
 # state: all of its words, as slurmctld shows them, like IDLE+DYNAMIC_NORM.
@@ -147,6 +157,7 @@ apply() {
     local deadline=$((SECONDS + REGISTER_WAIT_S))
     install -d "${HOOKS%/*}"
     hooks | put_file "$HOOKS" 755
+    reboot_program | put_file "$REBOOT" 755
     refuse_if_not_understood
     write_slurmd_service
     touch "$MAY_START"

@@ -113,6 +113,10 @@ def _ends(member: Member, jobs: tuple[str, ...], snapshot: Snapshot) -> str:
         return f"joins in about {left_s:.0f} s; given up {bound_s:.0f} s after its launch"
     if hold := hold_of(member, snapshot.now_s):
         return f"let go at {moment(hold.until_s)} UTC, when its hold ends"
+    if member.node.state.is_rebooting:
+        return (
+            f"reboots, and is replaced if it does not come back: {sentence_of(member.node.reason)}"
+        )
     if member.node.state.is_drain and not member.gated_for:
         return f"drained: {sentence_of(member.node.reason) or 'no reason given'}"
     if member.gated_for:
@@ -156,6 +160,8 @@ def prospects(snapshot: Snapshot) -> Mapping[str, Prospect]:
             found[name] = Prospect(held=each.reason)
         elif each.use is Use.LEAVING and each.order is None:
             found[name] = Prospect(each.reason)
+        elif each.use is Use.IN_FLIGHT:
+            found[name] = Prospect(held=each.reason)
         elif each.use is Use.CAPACITY:
             outdated = should.get(name)
             held = kept_because(each.member, pool, snapshot.head_now_s)

@@ -87,6 +87,8 @@ class Allowance:
 def is_leaving(judged: Judged, snapshot: Snapshot) -> bool:
     """It is on its way out, or an order that sends it there may still be carried out."""
     member = judged.member
+    if member.node is not None and member.node.state.is_rebooting:
+        return True
     if judged.use in (Use.CAPACITY, Use.GATED, Use.IN_FLIGHT):
         return _is_told(member, snapshot)
     if judged.disruption and not _is_told(member, snapshot):

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tidegate.core.fleet.drains import Hand, check_of, hand, is_a_check, is_misfit
+from tidegate.core.fleet.ladder import with_reboots
 from tidegate.core.fleet.members import Member
 from tidegate.core.model.durations import moment
 from tidegate.core.model.finding import (
@@ -46,7 +47,7 @@ def with_findings(before: PoolHistory, ours: Sequence[Member], snapshot: Snapsho
             stop = StoppedCheck(found.check, snapshot.now_s, len(counting), most)
             history = replace(history, stopped_checks=(*history.stopped_checks, stop))
             stopped.add(found.check)
-    return history
+    return with_reboots(history, sick, ours, snapshot)
 
 
 def stopped_by(member: Member, snapshot: Snapshot) -> StoppedCheck | None:

@@ -6,12 +6,13 @@ from enum import Enum, auto
 from tidegate.core.fleet.drains import Hand, hand, told_by
 from tidegate.core.fleet.findings import doubt, stopped_by
 from tidegate.core.fleet.holds import held_by, is_held
+from tidegate.core.fleet.joins import disappoints, rest
+from tidegate.core.fleet.ladder import Step, next_step
 from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.orphans import end_retired, ended_mark
 from tidegate.core.fleet.resume import is_kept
 from tidegate.core.interruption.save import is_announced, reclaim_at_s
 from tidegate.core.model.budgets import DisruptionReason
-from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.drain_reason import DrainCode, DrainReason, read, sentence_of
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import NodeRecord, Phase
@@ -72,8 +73,8 @@ class Judged:
 
     @property
     def is_leaving(self) -> bool:
-        """It goes as soon as Slurm lets it; not one that a person holds."""
-        return self.use is Use.LEAVING and self.order is not None
+        """It goes as soon as Slurm lets it; not one that a person holds, or that reboots first."""
+        return self.use is Use.LEAVING and self.order not in (None, OrderKind.REBOOT)
 
 
 def judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judged:
@@ -87,9 +88,12 @@ def judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judge
 
 
 def _despite(judged: Judged, snapshot: Snapshot) -> Judged:
-    """A release goes past software's word, and past a person's only when their time is over."""
+    """What sends a node away goes past software's word, and past a person's only when their time
+    is over.
+    """
     node = judged.member.node
-    if judged.order is not OrderKind.RELEASE or node is None or not node.state.is_drain:
+    goes = judged.order in (OrderKind.RELEASE, OrderKind.REBOOT)
+    if not goes or node is None or not node.state.is_drain:
         return judged
     is_softwares = hand(node, snapshot.cluster.health_reasons) is Hand.SOFTWARE
     is_hold_over = held_by(node) is not None and not is_held(node, snapshot.now_s)
@@ -154,7 +158,7 @@ def _judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judg
     # The digest's own age counts: the node may have registered since it was written.
     if is_late:
         said = f"did not register within {timings.boot_bound_s:.0f} s"
-        return _end(member, said, _rest(member.record, "BootBoundExceeded", f"a node {said}"))
+        return _end(member, said, rest(member.record, "BootBoundExceeded", f"a node {said}"))
     return Judged(member, Use.NONE if member.record.is_cordoned(now_s) else Use.IN_FLIGHT)
 
 
@@ -215,16 +219,11 @@ def _ended_while_booting(member: Member, snapshot: Snapshot) -> tuple[Action, ..
         return ()
     if record.is_orphan:
         return ()
-    rest = _rest(record, ENDED_WHILE_BOOTING, "a node ended while it booted")
-    known = (each for each in snapshot.resting if each.key == rest.key)
+    found = rest(record, ENDED_WHILE_BOOTING, "a node ended while it booted")
+    known = (each for each in snapshot.resting if each.key == found.key)
     if any(each.until_s > snapshot.now_s and each.code in BOOT_FAILURES for each in known):
         return ()
-    return (rest,)
-
-
-def _rest(record: NodeRecord, code: str, reason: str) -> Rest:
-    """What was asked of EC2; what other pools make of the same may come up all the same."""
-    return Rest(record.offering, record.pool, record.template, code, reason)
+    return (found,)
 
 
 def _is_a_persons(node: Node, snapshot: Snapshot) -> bool:
@@ -249,7 +248,7 @@ def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:
     if record.phase is Phase.LAUNCHED:
         joined = (
             Mark(member.instance_id, Phase.JOINED, "registered with Slurm"),
-            *_disappoints(node, record, snapshot.cluster),
+            *disappoints(node, record, snapshot.cluster),
         )
     if record.phase is Phase.INTERRUPTED or reclaim_at_s(record, now_s) is not None:
         why = DrainCode.TAKEN, "AWS takes it away"
@@ -261,7 +260,10 @@ def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:
     if not is_block_over and (hold := held_by(node)):
         return _judge_hold(member, joined, hold, now_s)
     # Of what leaves by AWS's word no budget is asked, DOWN or not, and it counts for the others.
-    if node.state.is_down and not (is_block_over or record.is_cordoned(now_s)):
+    is_taken = is_block_over or record.is_cordoned(now_s)
+    if node.state.is_rebooting and not is_taken:
+        return Judged(member, Use.IN_FLIGHT, joined, reason="it reboots")
+    if node.state.is_down and not is_taken:
         reason = f"Slurm finds it {node.state}: {sentence_of(node.reason) or 'no reason given'}"
         return _unhealthy(member, joined, reason, use=Use.LOST)
     if member.has_order(OrderKind.RELEASE, now_s):
@@ -293,7 +295,7 @@ def _judge_drain(
             reason = f"held back: {doubt(stop)}"
             return Judged(member, Use.LEAVING, joined, reason=reason, is_held_back=True)
         said = sentence_of(node.reason) or "Slurm gives no reason"
-        return _unhealthy(member, joined, f"found unhealthy: {said}")
+        return _sick(member, joined, f"found unhealthy: {said}", next_step(member, snapshot))
     if by is Hand.PERSON:
         reason = f"drained by an operator: {node.reason}"
         return Judged(member, Use.LEAVING, joined, reason=reason)
@@ -348,6 +350,19 @@ def _unhealthy(
     return replace(found, disruption=DisruptionReason.UNHEALTHY)
 
 
+def _sick(member: Member, joined: tuple[Action, ...], reason: str, step: Step) -> Judged:
+    match step:
+        case Step.WAIT:
+            return Judged(member, Use.LEAVING, joined, reason=f"{reason}; Slurm is to reboot it")
+        case Step.REBOOT:
+            found = _unhealthy(member, joined, f"{reason}; it is rebooted before it is replaced")
+            return replace(found, order=OrderKind.REBOOT)
+        case Step.GIVE_UP:
+            return _unhealthy(member, joined, f"{reason}; a reboot has not mended it")
+        case Step.REPLACE:
+            return _unhealthy(member, joined, reason)
+
+
 def _is_over(member: Member, node: Node, snapshot: Snapshot) -> bool:
     """Its jobs had their time after the cluster's stop, and none is waited for."""
     wanted = snapshot.wanted
@@ -375,22 +390,6 @@ def _judge_hold(
         return Judged(member, Use.LEAVING, joined, reason=by.sentence)
     why = DrainCode.HOLD_ENDS, f"its hold is over: it was {by.sentence}"
     return _leaves(member, joined, OrderKind.RELEASE, why)
-
-
-def _disappoints(node: Node, record: NodeRecord, cluster: Cluster) -> tuple[Action, ...]:
-    """A node that joins DOWN or smaller than its type would be bought again and again."""
-    expected = cluster.instance_type(record.offering.instance_type)
-    if node.state.is_down:
-        what = f"a node joined {node.state}: {node.reason or 'no reason given'}"
-        return (_rest(record, "NodeJoinedDown", what),)
-    if expected and (
-        node.memory_mib < expected.slurm_memory_mib
-        or node.gpus < expected.gpus
-        or node.cpus < expected.vcpus
-    ):
-        what = f"a node joined with {node.gpus} GPUs, {node.cpus} CPUs, {node.memory_mib} MiB"
-        return (_rest(record, "NodeTooSmall", what),)
-    return ()
 
 
 def _end(member: Member, why: str, *also: Action) -> Judged:

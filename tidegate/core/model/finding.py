@@ -38,6 +38,8 @@ class Finding:
     place_nodes: int  #: how many of them were bought as the same
     template: str = ""  #: digest of what it is made from
     reservation: str = ""  #: the reservation that it was in; empty: none
+    reboot_at_s: float | None = None  #: since when it is to be rebooted for that; null: it is not
+    has_rebooted: bool = False  #: Slurm was seen to do it, or the node to be back
 
 
 @frozen

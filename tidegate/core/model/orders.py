@@ -22,6 +22,7 @@ class OrderKind(StrEnum):
     COMMENT = "comment"
     CONSTRAIN = "constrain"  # one feature more that the nodes of a pending job must have
     WEIGHT = "weight"  # a hint: where Slurm starts jobs first
+    REBOOT = "reboot"  # of a drained node: by Slurm, once nothing runs there, and open then
     CHECK = "check"  # submit the site's check of a template on these nodes, once
     DELETE = "delete"  # of a dead node: DOWN, so that Slurm gives up what ran there; delete
 

@@ -86,6 +86,18 @@ class NodeState:
         return not DOWN_WORDS.isdisjoint(self.words)
 
     @property
+    def is_rebooting(self) -> bool:
+        """Slurm has sent it off to reboot, and shows it DOWN until it is back. One that does not
+        come back within ResumeTimeout is DOWN without this word.
+        """
+        return "REBOOT_ISSUED" in self.words
+
+    @property
+    def awaits_reboot(self) -> bool:
+        """Slurm reboots it as soon as nothing runs there."""
+        return "REBOOT_REQUESTED" in self.words
+
+    @property
     def is_unusable(self) -> bool:
         """No job will ever start here, whatever is waited for."""
         return not NEVER_WORDS.isdisjoint(self.words)

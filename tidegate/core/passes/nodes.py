@@ -231,8 +231,8 @@ def end_jobs(snapshot: Snapshot, fleet: Fleet) -> Iterator[Action]:
 
 
 def order_out(snapshot: Snapshot, fleet: Fleet) -> Iterator[Action]:
-    """Release nodes of no use on which nothing runs; start no new job on the others, nor on those
-    for which a job waits (-w), since with its node Slurm would end it.
+    """Release or reboot nodes of no use on which nothing runs; start no new job on the others, nor
+    on those for which a job waits (-w), since with its node Slurm would end it.
 
     Nodes whose instance is gone leave with whatever seems to run on them.
     """
@@ -247,11 +247,15 @@ def order_out(snapshot: Snapshot, fleet: Fleet) -> Iterator[Action]:
             each.member.pool, node.name, each.disruption
         ):
             continue
-        if each.order is OrderKind.DELETE or (
-            each.order is OrderKind.RELEASE
-            and not each.member.is_busy
-            and node.name not in asked
-            and not node.state.is_reserved  # until then it is closed
+        if (
+            each.order is OrderKind.DELETE
+            or (each.order is OrderKind.REBOOT and not each.member.is_busy)
+            or (
+                each.order is OrderKind.RELEASE
+                and not each.member.is_busy
+                and node.name not in asked
+                and not node.state.is_reserved  # until then it is closed
+            )
         ):
             if not each.member.was_told(each.order, now_s):
                 # A guard: its machine lives, and the agent keeps it where a person has it now.

@@ -46,6 +46,7 @@ from tidegate.sim.checks.plans import (
     TogetherOrNotAtAll,
 )
 from tidegate.sim.checks.prepaid import BlocksLeftInTime, PrepaidFirst, ReservationsNotOverrun
+from tidegate.sim.checks.reboots import RebootsBounded
 from tidegate.sim.checks.resting import (
     BootFailuresRestTheirPool,
     RefusalsRemembered,
@@ -98,6 +99,7 @@ CHECKS: tuple[type[Check], ...] = (
     FaultsBounded,
     IdleJobsEndByTheRule,
     LiarsCostTheirShare,
+    RebootsBounded,
     SickPlacesLast,
     NothingBeforeItsTime,
     HoursOfTheWall,

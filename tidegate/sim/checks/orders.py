@@ -19,6 +19,7 @@ FIRST_EFFECT = {
     OrderKind.DRAIN: "drain",
     OrderKind.UNDRAIN: "undrain",
     OrderKind.RELEASE: "drain",
+    OrderKind.REBOOT: "reboot",
     OrderKind.REQUEUE: "requeue",
     OrderKind.SIGNAL: "signal",
     OrderKind.DELETE: "down",

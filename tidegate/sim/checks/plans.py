@@ -55,6 +55,8 @@ class NothingOnLeaving(OfPlans):
             if noticed_s < snapshot.now_s - PAUSE_MAX_S
         }
         for node in snapshot.digest.reading.nodes:
+            if node.state.is_rebooting:
+                continue  # it comes as one that boots does
             if node.state.is_down or (node.state.is_drain and node.reason):
                 said = f"it is {node.state}: {node.reason}"
                 leaving.setdefault(node.name, (said, node.reason))

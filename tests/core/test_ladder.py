@@ -1,0 +1,211 @@
+"""A sick node that is paid for in advance is rebooted once before it is replaced."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.core.reading import launches, orders
+from tests.make import NOW_S, T4, cluster, instance, job, node, offering, pool, record, snapshot
+from tidegate.core.explain.node_report import node_reports, prospects
+from tidegate.core.fleet.drains import told_by
+from tidegate.core.fleet.ladder import REBOOT_WITHIN_S
+from tidegate.core.model.calendar import Wanted
+from tidegate.core.model.cluster import Reservation
+from tidegate.core.model.ec2 import Market
+from tidegate.core.model.ledger import Cordon
+from tidegate.core.model.orders import Order, OrderKind
+from tidegate.core.model.plan import Learn, Plan
+from tidegate.core.model.slurm import Node, SetBy
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.planner import plan
+
+XID = "tidegate-health: xid: Xid 79: GPU has fallen off the bus (NVIDIA's remedy: reboot)"
+DRAINED = "IDLE+DRAIN+DYNAMIC_NORM"
+OFF = "DOWN+DRAIN+DYNAMIC_NORM+REBOOT_ISSUED"
+WAITS = "IDLE+DRAIN+DYNAMIC_NORM+REBOOT_REQUESTED"
+
+
+def sick(reason: str = XID, *, state: str = DRAINED, gpus_alloc: int = 0) -> Node:
+    return node("i-1", state=state, reason=reason, set_by=SetBy.ROOT, gpus_alloc=gpus_alloc)
+
+
+def seen(
+    found: Node, market: Market = Market.RESERVED, *, ends_in_s: float | None = None
+) -> Snapshot:
+    """One node of a pool that has a reservation, or a block, for two."""
+    place = offering(T4, market)
+    sells = pool(types=(T4,), markets=(market, Market.ON_DEMAND), idle_s=1e6)
+    of = cluster(pool(types=(T4,), markets=(Market.ON_DEMAND,), idle_s=1e6))
+    of = replace(of, pools=(sells,), prices={**of.prices, place: 0.0})
+    if market.is_prepaid:
+        ends_at_s = None if ends_in_s is None else NOW_S + ends_in_s
+        held = Reservation("cr-1", T4.name, place.zone, 2, market, NOW_S - 9e5, ends_at_s)
+        of = replace(of, reservations=(held,))
+    known = replace(record("i-1", offering(T4), age_s=900), offering=place, usd_per_hour=0.0)
+    shown = replace(instance("i-1", place, age_s=900), capacity_reservation_id="cr-1")
+    return snapshot((), (found,), of=of, records=(known,), instances=(shown,))
+
+
+def later(before: Snapshot, made: Plan, found: Node, after_s: float = 60.0) -> Snapshot:
+    """Once the plan was carried out, with what Slurm shows then."""
+    learns = {e.pool_history.pool: e.pool_history for e in made.actions if isinstance(e, Learn)}
+    assert before.digest is not None
+    reading = replace(before.digest.reading, nodes=(found,))
+    now_s = before.now_s + after_s
+    digest = replace(before.digest, reading=reading, written_at_s=now_s)
+    known = {h.pool: h for h in before.pool_history} | learns
+    return replace(before, now_s=now_s, digest=digest, pool_history=tuple(known.values()))
+
+
+def ordered(made: Plan) -> list[OrderKind]:
+    about = (OrderKind.REBOOT, OrderKind.RELEASE, OrderKind.DRAIN, OrderKind.DELETE)
+    return [kind for kind in about for _ in orders(made, kind)]
+
+
+def the_order(made: Plan) -> Order:
+    (found,) = orders(made, OrderKind.REBOOT)
+    return found
+
+
+@pytest.mark.parametrize("market", [Market.RESERVED, Market.CAPACITY_BLOCK])
+def test_what_is_paid_for_in_advance_is_rebooted_and_the_order_says_why(market: Market) -> None:
+    found = sick()
+
+    order = the_order(plan(seen(found, market)))
+
+    assert order.names == ("i-1",)
+    assert order.despite == told_by(found)
+    assert f"found unhealthy: {XID}; it is rebooted before it is replaced" in order.text
+
+
+@pytest.mark.parametrize("market", [Market.ON_DEMAND, Market.SPOT])
+def test_what_is_bought_by_the_hour_is_left_at_once(market: Market) -> None:
+    assert ordered(plan(seen(sick(), market))) == [OrderKind.RELEASE]
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "tidegate-health: rows: rows of memory could not be remapped (per GPU: 1)",
+        "tidegate-health: disk: 0 GiB free on the root disk",
+        "tidegate-health: xid: Xid 54: no power (NVIDIA's remedy: replace)",
+        "SlurmdSpoolDir is full",
+    ],
+)
+def test_what_no_reboot_mends_is_replaced(reason: str) -> None:
+    assert ordered(plan(seen(sick(reason)))) == [OrderKind.RELEASE]
+
+
+@pytest.mark.parametrize("reason", ["Kill task failed (JobId=7)", "NHC: check_hw: eth0"])
+def test_what_others_find_is_worth_a_reboot(reason: str) -> None:
+    assert ordered(plan(seen(sick(reason)))) == [OrderKind.REBOOT]
+
+
+def test_a_node_with_a_job_is_waited_for() -> None:
+    busy = sick(state="MIXED+DRAIN+DYNAMIC_NORM", gpus_alloc=1)
+    first = seen(busy)
+
+    made = plan(first)
+    after = plan(later(first, made, sick(), after_s=7_200.0))
+
+    assert ordered(made) == []
+    assert ordered(after) == [OrderKind.REBOOT]
+
+
+def test_a_node_that_reboots_is_neither_let_go_nor_bought_a_second_time() -> None:
+    first = seen(sick())
+    off = later(first, plan(first), sick(f"{XID} : reboot issued", state=OFF))
+    assert off.digest is not None
+    waiting = replace(off.digest, reading=replace(off.digest.reading, jobs=(job(1),)))
+
+    made = plan(replace(off, digest=waiting))
+
+    assert ordered(made) == []
+    assert launches(made) == []
+    (served,) = made.served
+    assert served.by == ("i-1",)
+
+
+def test_slurm_is_asked_once_and_left_to_begin() -> None:
+    first = seen(sick())
+
+    made = plan(later(first, plan(first), sick(state=WAITS)))
+
+    assert ordered(made) == []
+
+
+def test_a_node_that_is_sick_again_after_its_reboot_is_replaced_and_that_is_said() -> None:
+    first = seen(sick())
+    off = later(first, plan(first), sick(f"{XID} : reboot issued", state=OFF))
+    again = later(off, plan(off), sick())
+
+    (order,) = orders(plan(again), OrderKind.RELEASE)
+
+    assert order.text.startswith("tidegate: found unhealthy: ")
+    assert "a reboot has not mended it" in order.text
+
+
+def test_a_node_that_was_well_between_two_looks_of_its_reboot_is_not_rebooted_twice() -> None:
+    first = seen(sick())
+    back = later(first, plan(first), node("i-1"))
+    again = later(back, plan(back), sick())
+
+    assert ordered(plan(back)) == []
+    assert ordered(plan(again)) == [OrderKind.RELEASE]
+
+
+def test_an_order_that_was_lost_is_given_again_and_not_for_ever() -> None:
+    first = seen(sick())
+    made = plan(first)
+
+    assert ordered(plan(later(first, made, sick(), after_s=300.0))) == [OrderKind.REBOOT]
+    late = later(first, made, sick(), after_s=REBOOT_WITHIN_S + 1)
+    assert ordered(plan(late)) == [OrderKind.RELEASE]
+
+
+def test_one_that_slurm_gives_up_is_replaced() -> None:
+    first = seen(sick())
+    gone = node("i-1", state="DOWN+DYNAMIC_NORM", reason=f"{XID} : reboot timed out")
+
+    made = plan(later(first, plan(first), gone, after_s=2_000.0))
+
+    assert ordered(made) == [OrderKind.RELEASE]
+
+
+def test_a_block_that_ends_before_a_boot_would_is_not_rebooted_in() -> None:
+    short = seen(sick(), Market.CAPACITY_BLOCK, ends_in_s=2_400.0 + 300.0)
+
+    assert ordered(plan(short)) == [OrderKind.RELEASE]
+
+
+def test_a_cluster_that_stops_reboots_nothing() -> None:
+    evening = Wanted(is_up=False, sentence="stopped until 8:00")
+
+    assert OrderKind.REBOOT not in ordered(plan(replace(seen(sick()), wanted=evening)))
+
+
+def test_what_aws_takes_away_is_not_rebooted() -> None:
+    going = seen(sick())
+    (known,) = going.nodes
+    known = replace(known, cordon=Cordon("AWS retires the host", NOW_S))
+
+    assert ordered(plan(replace(going, nodes=(known,)))) == [OrderKind.RELEASE]
+
+
+def test_a_person_s_own_reboot_keeps_the_node_too() -> None:
+    """`scontrol reboot` of a healthy node by whoever may."""
+    off = node("i-1", state=OFF, reason="Reboot ASAP : reboot issued", set_by=SetBy.USER)
+
+    assert ordered(plan(seen(off))) == []
+    assert ordered(plan(seen(off, Market.ON_DEMAND))) == []
+
+
+def test_who_looks_at_the_nodes_hears_of_it() -> None:
+    first = seen(sick())
+    waits = prospects(later(first, plan(first), sick(state=WAITS)))["i-1"]
+    off = later(first, plan(first), sick(f"{XID} : reboot issued", state=OFF))
+    (report,) = node_reports(off)
+
+    assert waits.goes == f"found unhealthy: {XID}; Slurm is to reboot it"
+    assert prospects(off)["i-1"].held == "it reboots"
+    assert report.ends.startswith("reboots, and is replaced if it does not come back: tidegate-")

@@ -1,0 +1,94 @@
+"""What is tried with a sick node before it is replaced: a reboot, where that is worth it.
+
+Where nodes are paid for in advance, in a reservation or a capacity block, the replacement may stand
+on the same host, and most of what is found ends with a reboot. So a node there is rebooted first,
+once, when it is empty; then the health gate of its boot tests it again. What is bought by the hour
+is left at once: EC2 gives another host. The findings of a pool remember who was rebooted.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from enum import Enum, auto
+
+from tidegate.core.fleet.members import Member
+from tidegate.core.model.drain_reason import sentence_of
+from tidegate.core.model.finding import OUR_CHECKS, Finding
+from tidegate.core.model.ledger import Phase
+from tidegate.core.model.pool_history import PoolHistory
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.offers.reservations import block_drains_at_s
+
+# For how long a reboot is asked for that is not seen to begin: budgets may hold it back, and orders
+# be lost. Then the node is replaced.
+REBOOT_WITHIN_S = 1800.0
+
+# What stays after a reboot: rows of memory that cannot be remapped, a full disk, and what NVIDIA
+# wants to be replaced. Source: NVIDIA's Xid catalog and "GPU Memory Error Management", RMA policy.
+_STAYS = re.compile(
+    rf"(?:{OUR_CHECKS} (?:rows|disk):|SlurmdSpoolDir is full)|.*NVIDIA's remedy: replace"
+)
+
+
+class Step(Enum):
+    """What comes next for a node that software found unhealthy."""
+
+    REBOOT = auto()
+    WAIT = auto()  # Slurm has been asked, and begins as soon as it can
+    REPLACE = auto()
+    GIVE_UP = auto()  # replaced, since a reboot did not mend it
+
+
+def next_step(member: Member, snapshot: Snapshot) -> Step:
+    """By what is remembered of the node."""
+    of_pool = (h.findings for h in snapshot.pool_history if h.pool == member.pool)
+    ours = (f for found in of_pool for f in found if f.instance_id == member.instance_id)
+    finding = next(ours, None)
+    if finding is None or finding.reboot_at_s is None:
+        return Step.REPLACE
+    if finding.has_rebooted or snapshot.now_s - finding.reboot_at_s > REBOOT_WITHIN_S:
+        return Step.GIVE_UP
+    is_asked = member.node is not None and member.node.state.awaits_reboot
+    return Step.WAIT if is_asked else Step.REBOOT
+
+
+def with_reboots(
+    history: PoolHistory, sick: Mapping[str, Member], ours: Sequence[Member], snapshot: Snapshot
+) -> PoolHistory:
+    """What is remembered, with who is to be rebooted from now on and who was. `sick`: nodes that
+    software has drained, of the pool's, by id.
+    """
+    known = {each.instance_id: each for each in ours}
+    findings = tuple(
+        _noted(each, known.get(each.instance_id), sick, snapshot) for each in history.findings
+    )
+    return history if findings == history.findings else replace(history, findings=findings)
+
+
+def _noted(
+    finding: Finding, member: Member | None, sick: Mapping[str, Member], snapshot: Snapshot
+) -> Finding:
+    if member is None or member.node is None or finding.has_rebooted:
+        return finding
+    if finding.reboot_at_s is None:
+        is_due = finding.instance_id in sick and _may_reboot(member, snapshot)
+        return replace(finding, reboot_at_s=snapshot.now_s) if is_due else finding
+    state = member.node.state
+    is_seen = state.is_rebooting or state.takes_jobs
+    return replace(finding, has_rebooted=True) if is_seen else finding
+
+
+def _may_reboot(member: Member, snapshot: Snapshot) -> bool:
+    """It is empty, would be bought again from the same place, and has time for a boot."""
+    record, node = member.record, member.node
+    if record is None or node is None or not member.offering.market.is_prepaid:
+        return False
+    if record.phase is not Phase.JOINED or record.is_cordoned(snapshot.now_s):
+        return False
+    if member.is_busy or not snapshot.wanted.is_up or _STAYS.match(sentence_of(node.reason)):
+        return False
+    ends_at_s = block_drains_at_s(
+        snapshot.cluster, record.offering, record.launched_at_s, member.instance
+    )
+    boots_by_s = snapshot.now_s + snapshot.cluster.timings.boot_bound_s
+    return ends_at_s is None or boots_by_s < ends_at_s

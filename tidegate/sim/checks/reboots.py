@@ -1,0 +1,36 @@
+"""Invariants of nodes that are rebooted before they are replaced."""
+
+from collections import Counter
+
+from tidegate.sim.checks.witness import Check, Witness
+
+# Slurm may be asked again before a look has seen that it began.
+ASKED_MAX = 2
+
+
+class RebootsBounded(Check):
+    """Only an empty node that is paid for in advance is rebooted, and once for what was found."""
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.asked: Counter[str] = Counter()
+
+    def commanded(self, verb: str, names: tuple[str, ...]) -> None:
+        for name in names if verb == "reboot" else ():
+            node, instance = self.world.slurm.nodes[name], self.world.compute.everything[name]
+            self.asked[name] += 1
+            if node.jobs:
+                raise self.broken(f"{name} is rebooted with job {', '.join(node.jobs)} on it")
+            if self.asked[name] > ASKED_MAX:
+                raise self.broken(f"{name} is rebooted for the {self.asked[name]}th time")
+            if not self._is_prepaid(name):
+                raise self.broken(f"{name} is rebooted, and is bought {instance.offering.market}")
+
+    def _is_prepaid(self, name: str) -> bool:
+        """As it was bought, or as EC2 bills it since then."""
+        record = self.world.ledger.all_nodes.get(name)
+        known = [
+            self.world.compute.everything[name].offering,
+            *([record.offering] if record else ()),
+        ]
+        return any(each.market.is_prepaid for each in known)
