@@ -278,9 +278,16 @@ _OF_PLANS = (
         becomes("core.offers.offers:OfferGroups._offer_groups", "_._sick", "()"),
     ),
     fault(
+        "a sick node that is bought by the hour is rebooted first",
+        never(
+            "core.fleet.ladder:_may_reboot",
+            "_ is None or _ is None or not _.offering.market.is_prepaid",
+        ),
+    ),
+    fault(
         "a node that does not boot rests its offering for every pool",
         becomes(
-            "core.fleet.judge:_rest",
+            "core.fleet.joins:rest",
             "Rest(_1, _.pool, _.template, _2, _3)",
             "Rest(_1, '', '', _2, _3)",
         ),

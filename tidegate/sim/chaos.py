@@ -22,6 +22,8 @@ from tidegate.sim.world import SimWorld
 
 NEVER_S = float("inf")
 DEAD_MAN_S = 20.0  # from the launch until user data starts its dead man's switch
+# A node that was rebooted in vain.
+RELAPSE_S, RELAPSED = 20.0, "tidegate-health: ecc: 2 uncorrected ECC errors"
 HEALTH_GATE_S = 50.0
 ONE_IN_STANDS_STILL = 0.4
 PAUSE_MAX_S = 30.0
@@ -294,19 +296,29 @@ class Chaos:
 
     def _reboots(self) -> Callable[[str], float]:
         """Seconds from Slurm's word to registration. Some do not pass their health gate, some hang
-        as they shut down or start; also when nothing else fails any more.
+        as they shut down or start, also when nothing else fails any more; some are sick again.
         """
         chance, world = stream(self.options.seed, "reboots"), self.world
 
         def reboot_s(name: str) -> float:
             usual_s = min(chance.lognormvariate(4.2, 0.4), world.cluster.timings.boot_bound_s / 2)
-            fate = chance.choice(("well", "well", "sick", "hangs"))
+            fate = chance.choice(("well", "relapses", "relapses", "sick", "hangs"))
             self.note("reboot")
             if fate == "sick":
                 world.at(world.clock.now_s() + usual_s, lambda: world.compute.end(name))
-            return usual_s if fate == "well" else NEVER_S
+            if fate == "relapses":
+                world.at(world.clock.now_s() + usual_s + RELAPSE_S, lambda: self._relapse(name))
+            return usual_s if fate in ("well", "relapses") else NEVER_S
 
         return reboot_s
+
+    def _relapse(self, name: str) -> None:
+        """What it was rebooted for is found again."""
+        slurm = self.world.slurm
+        node = slurm.nodes.get(name)
+        if node and slurm.is_up and not (self.is_over or node.is_down or node.is_drain):
+            self.sickened.add(name)
+            slurm.is_drained_by(SetBy.ROOT, name, RELAPSED)
 
     def _booted(self) -> Callable[[SimNode], SimNode]:
         chance, rate = stream(self.options.seed, "booted"), self.options.rates.bad_boot
