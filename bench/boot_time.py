@@ -7,9 +7,12 @@ as ever ran at one time have their root volumes for the whole history.
 """
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-from bench.replay import WINDOWS, cluster_of, trace_of
+from bench.replay import WINDOWS, Window, cluster_of, trace_of
+from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.waiting import Waiting
 from tidegate.sim.replay.run import replay
 from tidegate.sim.replay.state import Machine
 from tidegate.sim.replay.world import Setting
@@ -17,6 +20,11 @@ from tidegate.sim.replay.world import Setting
 SMALL = WINDOWS[4:]
 # 100 GiB of gp3 in us-east-1, by the hour.
 DISK_USD_PER_HOUR = 100 * 0.08 / 730
+
+
+def thrifty(window: Window) -> Cluster:
+    """Nothing is kept before a job needs it."""
+    return replace(cluster_of(window), waiting=Waiting(0.0))
 
 
 def at_once(machines: list[Machine]) -> int:
@@ -36,7 +44,7 @@ def main() -> None:
     for window in SMALL:
         for boot_s in (300.0, 60.0):
             done = replay(
-                trace_of(Path(sys.argv[1]), window), cluster_of(window), Setting(boot_s=boot_s)
+                trace_of(Path(sys.argv[1]), window), thrifty(window), Setting(boot_s=boot_s)
             )
             waits, gone = done.outcome.waits, done.world.gone
             hours = (done.world.now_s - min(each.launched_s for each in gone)) / 3600

@@ -108,13 +108,11 @@ class LaunchBuilder:
         instance_type: str = "",
         markets: Sequence[Market] = (),
         but: Collection[Offering] = (),
-        *,
         zone: str = "",
     ) -> bool:
         """Buy the cheapest node of the pool for no job in particular, when there may be one.
 
-        `instance_type`, `markets`, `zone`: of these only; `but`: none of these. What is bought
-        for one `why` is of one zone, if any of it has to be.
+        `instance_type`, `markets`, `zone`: of these only, each `why` of one; `but`: none of these.
         """
         entries = [
             (order, usd, offering, offer_group, number)
