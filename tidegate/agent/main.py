@@ -102,8 +102,7 @@ def run(settings: Settings) -> None:
         progress=heartbeats.progress,
     )
     # systemd's, see userdata/head/agent.sh: it goes when the head goes.
-    state_dir = os.environ.get("STATE_DIRECTORY")
-    state = Path(state_dir) if state_dir else None
+    state = Path(found) if (found := os.environ.get("STATE_DIRECTORY")) else None
     users = UserList(settings.shared_dir, state)
     prices = PriceFile(state)
     decisions = agent_decisions(settings)

@@ -58,8 +58,8 @@ class Submit:
 @dataclass(slots=True)
 class SimJob:
     """One job or array task. `began_at_s`: its start on the head's clock; `saved_s`: progress kept
-    by a checkpoint; `killed_at_s`: when its last run was told to end; `row`: what squeue showed of
-    it, and of which state that was.
+    by its checkpoint of `unsaved_since_s`; `killed_at_s`: when its last run was told to end; `row`:
+    what squeue showed of it, and of which state that was.
     """
 
     submit: Submit
@@ -72,6 +72,7 @@ class SimJob:
     ended_at_s: float = 0.0
     node_names: tuple[str, ...] = ()
     began_at_s: float = 0.0
+    unsaved_since_s: float = 0.0
     saved_s: float = 0.0
     killed_at_s: float = 0.0
     requeues: int = 0
@@ -90,12 +91,12 @@ class SimJob:
 
     def begin(self, head_now_s: float) -> None:
         """As squeue shows it, to the second."""
-        self.began_at_s = float(int(head_now_s))
+        self.began_at_s, self.unsaved_since_s = float(int(head_now_s)), self.started_at_s
 
     def save(self, now_s: float) -> None:
         """What it has done so far need not be done again."""
-        self.saved_s += now_s - self.started_at_s
-        self.started_at_s = now_s
+        self.saved_s += now_s - self.unsaved_since_s
+        self.unsaved_since_s = now_s
 
     @property
     def is_running(self) -> bool:
@@ -111,7 +112,7 @@ class SimJob:
 
     @property
     def ends_at_s(self) -> float:
-        return self.started_at_s + self.submit.duration_s - self.saved_s
+        return self.unsaved_since_s + self.submit.duration_s - self.saved_s
 
 
 @dataclass(slots=True)

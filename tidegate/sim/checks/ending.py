@@ -102,9 +102,10 @@ class IdleNodesGo(Check):
 
     def _is_behind(self, name: str) -> bool:
         """A budget lets it go only after one that leaves when its job has ended."""
-        pool = self._pool(name)
-        if pool is None or pool.disruption.budgets == DEFAULT_BUDGETS:
-            return False
+        pool, this = self._pool(name), self.world.slurm.nodes[name]
+        is_free = pool is not None and pool.disruption.budgets == DEFAULT_BUDGETS
+        if pool is None or (is_free and not (this.is_down or this.is_drain)):
+            return False  # the usual budgets do not count empty ones
         nodes = self.world.slurm.nodes.items()
         return any(self._pool(n) is pool and node.is_drain and node.jobs for n, node in nodes)
 
@@ -118,8 +119,8 @@ class IdleNodesGo(Check):
         prepaid = self.world.compute.prepaid.held
         for pool in self.world.cluster.pools:
             if most := most_kept(self.world, pool):
-                here = [name for name in nodes if self._pool(name) is pool and name not in prepaid]
-                here = [name for name in here if not nodes[name].is_drain]
+                here = [n for n in nodes if self._pool(n) is pool and n not in prepaid]
+                here = [n for n in here if not (nodes[n].is_drain or nodes[n].is_down)]
                 found.update(here if len(here) <= most else ())
                 free = [name for name in here if not nodes[name].jobs]
                 found.update(free if len(free) <= pool.headroom_nodes else ())
