@@ -11,8 +11,9 @@ from tidegate.core.interruption.heartbeat import Beat
 from tidegate.core.model.digest import Digest
 from tidegate.core.model.errors import SlurmUnavailable, Throttled
 from tidegate.core.model.gpu_use import GpuUse
+from tidegate.core.model.job_files import Progress
 from tidegate.core.model.orders import Order, OrderKind
-from tidegate.core.model.slurm import Job, Node, NodeState, Progress, Reading, SetBy, Shape
+from tidegate.core.model.slurm import Job, Node, NodeState, Reading, SetBy, Shape
 from tidegate.ports import ReceivedDigest, ReceivedOrder
 
 NOW_S = 1_000.0

@@ -14,7 +14,8 @@ from tidegate.agent.loop import Agent
 from tidegate.agent.shared_files import uid_of
 from tidegate.core.interruption.heartbeat import Beat
 from tidegate.core.interruption.progress import progress
-from tidegate.core.model.slurm import Hang, Job, Progress
+from tidegate.core.model.job_files import Hang, Progress
+from tidegate.core.model.slurm import Job
 
 ADA, BOB = 4_001, 4_002
 TOUCHED_S = 500.0

@@ -386,8 +386,7 @@ def scenario(verb: str, times: int) -> Any:
     publish_more(cloud)
     listen(cloud)
     with World(WorldSettings(AWS_PORT)) as world:
-        hypervisor = Hypervisor(cloud.ec2, world)
-        hypervisor.start()
+        (hypervisor := Hypervisor(cloud.ec2, world)).start()
         head = boot_head(cloud, world)
         hypervisor.stop()
         start_throttled_service(HEALING_PORT, times=2)

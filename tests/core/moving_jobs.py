@@ -17,11 +17,12 @@ from tests.make import (
 )
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import Market
+from tidegate.core.model.job_files import Progress
 from tidegate.core.model.ledger import Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Plan
 from tidegate.core.model.resting import Resting
-from tidegate.core.model.slurm import Job, Progress
+from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.due import MARGIN_S
 

@@ -7,9 +7,10 @@ import pytest
 from tests.core.reading import orders
 from tests.make import A10G, NOW_S, instance, job, node, offering, record, snapshot
 from tidegate.core.interruption.heartbeat import heartbeat
+from tidegate.core.model.job_files import Hang
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Plan, Watch
-from tidegate.core.model.slurm import Hang, Job
+from tidegate.core.model.slurm import Job
 from tidegate.core.model.stuck import Stuck
 from tidegate.core.passes.faults import RETRIES_MAX
 from tidegate.core.planner import plan

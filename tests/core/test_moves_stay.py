@@ -29,11 +29,12 @@ from tests.make import (
 from tidegate.core.explain.answer import answer
 from tidegate.core.model.budgets import Budget, Disruption
 from tidegate.core.model.cluster import Cluster, Limits
+from tidegate.core.model.job_files import Progress
 from tidegate.core.model.ledger import Launch
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Send
 from tidegate.core.model.resting import Resting
-from tidegate.core.model.slurm import Association, Job, Progress
+from tidegate.core.model.slurm import Association, Job
 from tidegate.core.model.waiting import Waiting
 from tidegate.core.planner import plan
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from tidegate.agent.shared_files import NotLooked, SharedFiles, uid_of
 from tidegate.core.interruption.heartbeat import Beat, heartbeat
 from tidegate.core.interruption.progress import CHARS_MAX, PROGRESS_KEY, progress, progress_path
-from tidegate.core.model.slurm import Job, Progress
+from tidegate.core.model.job_files import Progress
+from tidegate.core.model.slurm import Job
 
 EVERY_S = 5.0
 # A look at a file of EFS takes milliseconds; nobody has so many jobs of days.

@@ -21,8 +21,9 @@ from tidegate.core.interruption.heartbeat import Beat, hang
 from tidegate.core.model.digest import Digest, Stamp
 from tidegate.core.model.errors import SlurmUnavailable, TidegateError
 from tidegate.core.model.gpu_use import GpuUse
+from tidegate.core.model.job_files import Progress
 from tidegate.core.model.orders import Order, OrderOutcome, OrderResult
-from tidegate.core.model.slurm import Fault, Job, Node, Progress, Reading
+from tidegate.core.model.slurm import Fault, Job, Node, Reading
 from tidegate.core.model.slurm_names import ABOUT_JOBS
 from tidegate.ports import Bus, Clock
 from tidegate.ports.slurm import Slurm

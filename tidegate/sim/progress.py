@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 
 from tidegate.core.interruption.progress import PROGRESS_KEY, progress
-from tidegate.core.model.slurm import Job, Progress
+from tidegate.core.model.job_files import Progress
+from tidegate.core.model.slurm import Job
 from tidegate.sim.slurm import SimSlurm
 
 

@@ -12,14 +12,7 @@ from tidegate.core.model.slurm import Association, NodeReservation, Reading, Set
 from tidegate.ports import Clock
 from tidegate.sim.faults import Faults, effect, no_faults
 from tidegate.sim.slurm_checks import SimChecks, submit_of
-from tidegate.sim.slurm_parts import (
-    LAST,
-    SimJob,
-    SimNode,
-    Submit,
-    SubmitRefused,
-    without_node,
-)
+from tidegate.sim.slurm_parts import LAST, SimJob, SimNode, Submit, SubmitRefused, without_node
 from tidegate.sim.slurm_reboots import SimReboots
 from tidegate.sim.slurm_rows import is_satisfiable, reading
 from tidegate.sim.slurm_table import NEVER_S, Table

@@ -123,8 +123,9 @@ class SimNode:
     `died_at_s`: its slurmd is gone, slurmctld does not know yet. `is_silent`: it has asked the
     node and got no answer; for a moment, until `answers_at_s`, where it was just opened.
     `is_planned`: backfill means it for a job that still waits for others. `reboot`: Slurm's word,
-    if it is to be rebooted or is being. `reserved`: the words of its reservation. `jobs`: those that
-    hold it. `row`: what sinfo showed of it, and of which state that was. `instances`: MIG instances by type, of a node whose GPUs are cut.
+    if it is to be rebooted or is being. `reserved`: the words of its reservation. `jobs`: those
+    that hold it. `row`: what sinfo showed of it, and of which state that was. `instances`: MIG
+    instances by type, of a node whose GPUs are cut.
     """
 
     name: str

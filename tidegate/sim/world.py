@@ -15,24 +15,17 @@ from tidegate.agent.orders import batches
 from tidegate.core.interruption.heartbeat import Beat
 from tidegate.core.model.calendar import AlwaysUp
 from tidegate.core.model.cluster import Cluster
-from tidegate.core.model.ec2 import (
-    GATE_TAG,
-    LAUNCH_TAG,
-    MIG_TAG,
-    FleetRequest,
-    Instance,
-    InstanceState,
-)
+from tidegate.core.model.ec2 import LAUNCH_TAG, FleetRequest, Instance, InstanceState
 from tidegate.core.model.errors import TidegateError
 from tidegate.core.model.events import News, SpotInterruption, StateChange
 from tidegate.core.model.gpu_use import GpuUse
-from tidegate.core.model.mig import devices
 from tidegate.core.model.orders import Order, OrderResult
 from tidegate.core.model.slurm import Association, Job
 from tidegate.core.offers.market import at_market
 from tidegate.ports import Calendar, ReceivedOrder
 from tidegate.service.control import Control, Looked
 from tidegate.service.hours import Hours, Kept
+from tidegate.sim.booting import booted_node
 from tidegate.sim.bus import SimBus
 from tidegate.sim.clock import HeadClock, SimClock
 from tidegate.sim.ec2 import SimCompute
@@ -42,7 +35,7 @@ from tidegate.sim.ledger import SimLedger
 from tidegate.sim.placement import placement
 from tidegate.sim.progress import told_progress
 from tidegate.sim.slurm import SimSlurm
-from tidegate.sim.slurm_parts import SimNode, node_of
+from tidegate.sim.slurm_parts import SimNode
 
 HEAD_INSTANCE_ID = "i-00000000000000head"
 MIN_PERIOD_S = 1.0  # between two looks of the agent at Slurm
@@ -104,8 +97,7 @@ class SimWorld:
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
     _news: list[News] = field(default_factory=list)
     _waiting: list[Instance] = field(default_factory=list)
-    _gated: set[str] = field(default_factory=set)
-    _layouts: dict[str, str] = field(default_factory=dict)
+    _tags: dict[str, dict[str, str]] = field(default_factory=dict)
     _locked_until_s: float = 0.0
     _orders_from_s: float = 0.0
     _ticked: tuple[float, int] = (0.0, -1)
@@ -117,7 +109,7 @@ class SimWorld:
         self.head_clock = HeadClock(self.clock)
         self.compute = SimCompute(self.clock)
         self.compute.prepaid.reservations = self.cluster.reservations
-        self.compute.on_request.append(self._note_gate)
+        self.compute.on_request.append(self._note_tags)
         self.compute.on_launch.append(self._boot)
         self.compute.on_end.append(lambda instance: self.slurm.die(instance.instance_id))
         self.ledger = SimLedger(self.clock)
@@ -367,12 +359,10 @@ class SimWorld:
 
     # -- the machines ----------------------------------------------------------------------
 
-    def _note_gate(self, request: FleetRequest) -> None:
-        """The gate travels as a tag of the fleet request, as on EC2."""
+    def _note_tags(self, request: FleetRequest) -> None:
+        """What a boot reads of its launch are tags of the fleet request."""
         tags = dict(request.tags)
-        if tags.get(GATE_TAG) == "drain":
-            self._gated.add(tags[LAUNCH_TAG])
-        self._layouts[tags[LAUNCH_TAG]] = tags.get(MIG_TAG, "")
+        self._tags[tags.get(LAUNCH_TAG, "")] = tags
 
     def _boot(self, instance: Instance) -> None:
         boot_s = self.boot_s(instance)
@@ -399,10 +389,8 @@ class SimWorld:
         if not self.compute.is_live(instance.instance_id) or pool is None or shape is None:
             return
         features = pool.features(shape.name, instance.offering.market)
-        is_gated = instance.launch_id in self._gated
-        cut = devices(self._layouts.get(instance.launch_id, ""), shape.profiles)
-        node = node_of(instance.instance_id, shape, features, is_gated=is_gated, instances=cut)
-        if shape.profiles and not cut:
-            self.compute.end(instance.instance_id)  # the boot takes no tag that is no layout
-        else:
+        tags = self._tags.get(instance.launch_id, {})
+        if node := booted_node(instance, shape, features, tags):
             self.slurm.register(self.booted(node))
+        else:
+            self.compute.end(instance.instance_id)

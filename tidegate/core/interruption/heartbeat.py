@@ -3,7 +3,8 @@
 import re
 
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.slurm import Hang, Job
+from tidegate.core.model.job_files import Hang
+from tidegate.core.model.slurm import Job
 
 # `sbatch --comment=tidegate:heartbeat=/shared/ada/run/heartbeat@300`: the training touches this
 # file, and has hung when it was not for so many seconds.

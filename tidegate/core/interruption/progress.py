@@ -2,7 +2,8 @@
 
 import re
 
-from tidegate.core.model.slurm import Job, Progress
+from tidegate.core.model.job_files import Progress
+from tidegate.core.model.slurm import Job
 
 # `sbatch --comment=tidegate:progress=/shared/ada/run/progress`: the training writes there which
 # part of its work its newest checkpoint holds, like 0.42 or 42%.

@@ -9,6 +9,7 @@ from tidegate.core.model.devices import Devices
 from tidegate.core.model.ended import EndedJob
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.gpu_use import GpuUse
+from tidegate.core.model.job_files import Hang, Progress
 from tidegate.core.model.site_check import CheckJob
 
 # Base states that mean work is on the node. PLANNED is a promise of the backfill scheduler;
@@ -200,23 +201,6 @@ class Fault:
     restarts: int  #: how often the job was requeued by then
     is_gone: bool = False  #: Slurm has them no more; spot ones may have been taken
     ran_s: float | None = None  #: how long that run took; null: not known
-
-
-@frozen
-class Hang:
-    """The heartbeat of a running job, which was touched too long ago, or nobody can tell when."""
-
-    path: str  #: the file that it touches
-    since_s: float | None = None  #: when it was last touched, epoch seconds; null: not known
-    problem: str = ""  #: why nobody looks at it
-
-
-@frozen
-class Progress:
-    """How much of its work a job has saved, as the file says that it names."""
-
-    part: float = 0.0  #: what its newest checkpoint holds of all, 0 to 1
-    problem: str = ""  #: why nobody knows; then nothing counts as saved
 
 
 @frozen

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tidegate.core.model.durations import span
+from tidegate.core.model.job_files import Hang
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Action, Watch
-from tidegate.core.model.slurm import Fault, Hang, Job
+from tidegate.core.model.slurm import Fault, Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.stuck import Stuck
 from tidegate.core.passes.faults import RETRIES_MAX, counted, told
