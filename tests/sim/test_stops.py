@@ -90,6 +90,23 @@ def test_a_job_that_asks_for_it_saves_its_state_before_it_is_requeued() -> None:
     assert states(w)[job_id] == "PENDING"
 
 
+def test_a_job_that_has_saved_its_state_runs_for_as_long_as_before() -> None:
+    """Checks ask how long its run has lasted."""
+    w = world()
+    job = w.slurm.jobs[w.slurm.submit(one_gpu(duration_s=600.0, comment="tidegate:ckpt=USR1@20"))]
+    run(w, 300)
+    began_s = job.started_at_s
+    assert job.state == "RUNNING"
+
+    for after_s in (50, 100):
+        w.step(after_s)
+        w.slurm.signal([job.job_id], "USR1")
+
+    now_s = w.clock.now_s()
+    assert (job.started_at_s, job.saved_s) == (began_s, now_s - began_s)
+    assert job.ends_at_s == began_s + 600.0
+
+
 def test_kept_up_the_cluster_stays_and_goes_when_the_override_is_over() -> None:
     w = world()
     run(w, STOP_S - 600)
