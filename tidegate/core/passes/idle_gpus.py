@@ -47,10 +47,15 @@ def give_back_idle(snapshot: Snapshot, known: Mapping[str, Stuck]) -> Iterator[A
 
 def _may_end(snapshot: Snapshot, jobs: tuple[GpuJob, ...], known: Mapping[str, Stuck]) -> int:
     """How many jobs more may be ended now."""
-    since_s = snapshot.now_s - ENDED_WITHIN_S
-    ended = {i for i, each in known.items() if each.idle and each.idle.ended_at_s > since_s}
+    ended = {i for i, each in known.items() if _is_ended_lately(each, snapshot)}
     there = ended.union(each.job.job_id for each in jobs)
     return max(1, len(there) // JOBS_PER_END) - len(ended)
+
+
+def _is_ended_lately(stuck: Stuck, snapshot: Snapshot) -> bool:
+    """Its end was ordered within the hour, or came within it: an order may be carried out late."""
+    since_s = snapshot.now_s - ENDED_WITHIN_S - snapshot.cluster.timings.order_ttl_s
+    return stuck.idle is not None and stuck.idle.ended_at_s > since_s
 
 
 class _Idle:
@@ -63,11 +68,12 @@ class _Idle:
         self._stuck = before or Stuck(job.job_id, request(job, snapshot.heard.reading), 0.0)
         self._now_s = snapshot.now_s
         self._idle_s = snapshot.heard.written_at_s - since_s
+        self._is_counted = _is_ended_lately(self._stuck, snapshot)
 
     def is_end(self, action: Action) -> bool:
-        """Whether this is the note that it ends, and no repetition of its order."""
+        """Whether this is the note that it ends, of one that does not count yet."""
         after = action.stuck.idle if isinstance(action, Watch) else None
-        return after is not None and after.ended_at_s == self._now_s
+        return after is not None and after.ended_at_s == self._now_s and not self._is_counted
 
     def decided(self, *, may_end: bool) -> Iterator[Action]:
         notice, ttl_s = self._notice, self._snapshot.cluster.timings.order_ttl_s
@@ -81,8 +87,9 @@ class _Idle:
                 yield from self._tell(replace(notice, asked_at_s=self._now_s))
         elif self._will_end and self._now_s >= notice.told_at_s + self._rule.warning_s:
             if notice.ended_at_s > notice.told_at_s:
-                if self._now_s > notice.ended_at_s + ttl_s:
-                    yield self._end()
+                is_due = self._now_s > notice.ended_at_s + ttl_s
+                if is_due and (may_end or self._is_counted):
+                    yield from self._end_again(notice)
             elif may_end:
                 yield from self._begin_to_end(notice)
             elif not notice.is_spared:
@@ -153,6 +160,13 @@ class _Idle:
         self._stuck = after
         done = _WILL[self._rule.action]
         yield Watch(after, f"job {self._job.job_id} is {done}: {self._said}")
+        yield self._end()
+
+    def _end_again(self, notice: IdleNotice) -> Iterator[Action]:
+        """Its order was lost or came too late: the hour in which it ends begins with this one."""
+        self._stuck = replace(self._stuck, idle=replace(notice, ended_at_s=self._now_s))
+        said = f"job {self._job.job_id} still runs, and is {_WILL[self._rule.action]} again"
+        yield Watch(self._stuck, f"{said}: {self._said}")
         yield self._end()
 
     def _end(self) -> Action:
