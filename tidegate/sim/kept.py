@@ -12,8 +12,13 @@ from tidegate.sim.world import SimWorld
 
 def most_kept(world: SimWorld, pool: Pool) -> int:
     """Its minimum or its headroom, and where waiting has a price as many as all jobs ask for."""
-    headroom = sum(each.most_nodes for each in pool.headroom)
-    return max(pool.min_nodes, pool.headroom_nodes) + headroom + most_spare(world)
+    least = max(pool.min_nodes - pool.headroom_nodes, 0)
+    return least + most_free(pool) + most_spare(world)
+
+
+def most_free(pool: Pool) -> int:
+    """Its headroom, which it keeps beside nodes that work."""
+    return pool.headroom_nodes + sum(each.most_nodes for each in pool.headroom)
 
 
 def most_spare(world: SimWorld) -> int:

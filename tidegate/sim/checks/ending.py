@@ -10,7 +10,7 @@ from tidegate.core.model.slurm import SetBy
 from tidegate.sim.checks.idle_gpus import may_be_requeued
 from tidegate.sim.checks.moves import is_moving, may_be_moved
 from tidegate.sim.checks.witness import Check, Witness
-from tidegate.sim.kept import is_block_ending, most_kept
+from tidegate.sim.kept import is_block_ending, most_free, most_kept
 from tidegate.sim.slurm_parts import SimJob, SimNode
 from tidegate.sim.slurm_rows import node_row
 
@@ -112,7 +112,7 @@ class IdleNodesGo(Check):
     def _kept(self) -> set[str]:
         """The nodes of pools that keep some, where no more than those are there beside what is paid
         for in advance, which may be of no use for it, and those without a job, where no more than a
-        pool's headroom have none. One that leaves is none of them.
+        pool's headroom have none. One that leaves is none of them, nor one that is DOWN.
         """
         nodes = self.world.slurm.nodes
         found: set[str] = set()
@@ -123,7 +123,7 @@ class IdleNodesGo(Check):
                 here = [n for n in here if not (nodes[n].is_drain or nodes[n].is_down)]
                 found.update(here if len(here) <= most else ())
                 free = [name for name in here if not nodes[name].jobs]
-                found.update(free if len(free) <= pool.headroom_nodes else ())
+                found.update(free if len(free) <= most_free(pool) else ())
         return found
 
 
