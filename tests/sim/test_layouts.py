@@ -4,6 +4,8 @@ from dataclasses import replace
 from random import Random
 
 from tests.core.shared_gpus import ONE_A100, cut
+from tests.make import T4, T4_BIG, cluster, pool
+from tidegate.core.model.headroom import Headroom
 from tidegate.core.model.slurm import Shape
 from tidegate.sim.draw import draw
 from tidegate.sim.layouts import HOW_OFTEN, KNOWN, with_layouts
@@ -58,3 +60,19 @@ def test_a_world_without_gpus_stays_as_it_is() -> None:
     of = cut(replace(ONE_A100, gpus=0, gpu_type="", profiles=()))
 
     assert all(with_layouts(Random(seed), of, ()) == (of, ()) for seed in range(20))
+
+
+def test_headroom_that_no_type_holds_any_more_is_none() -> None:
+    """A cluster file may not ask for it."""
+    rooms = Headroom(Shape(gpus=4)), Headroom(Shape(gpus=1)), Headroom(Shape(cpus=4))
+    of = replace(pool(types=(T4, T4_BIG)), headroom=rooms)
+
+    drawn = [with_layouts(Random(seed), cluster(of), ())[0].pools[0] for seed in range(60)]
+
+    kept = {
+        next((t.name for t in each.instance_types if t.profiles), ""): each.headroom
+        for each in drawn
+    }
+    assert set(kept) == {"", T4.name, T4_BIG.name}
+    assert kept[""] == kept[T4.name] == rooms
+    assert kept[T4_BIG.name] == rooms[1:]

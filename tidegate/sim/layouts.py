@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from tidegate.core.model.cluster import Cluster
+from tidegate.core.demand.fit import lacks
+from tidegate.core.model.cluster import Cluster, Pool
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.mig import Profile, profile
 from tidegate.sim.options import Arrival
@@ -26,18 +27,20 @@ def with_layouts(
     whole = types[chance.choice(sorted(types))]
     profiles = _profiles(whole, chance.sample(sorted(KNOWN), chance.randint(1, len(KNOWN))))
     cut = replace(whole, profiles=profiles)
-    pools = tuple(
-        replace(
-            pool,
-            instance_types=tuple(
-                cut if each.name == cut.name else each for each in pool.instance_types
-            ),
-            is_min_types_strict=False,  # which a cluster file may not have beside it
-        )
-        for pool in cluster.pools
-    )
+    pools = tuple(_with_cut(pool, cut) for pool in cluster.pools)
     asked = tuple(_asking(chance, each, profiles) for each in arrivals)
     return replace(cluster, pools=pools), asked
+
+
+def _with_cut(pool: Pool, cut: InstanceType) -> Pool:
+    """Without what a cluster file may not have beside it: headroom that no type holds any more."""
+    types = tuple(cut if each.name == cut.name else each for each in pool.instance_types)
+    return replace(
+        pool,
+        instance_types=types,
+        is_min_types_strict=False,
+        headroom=tuple(h for h in pool.headroom if any(not lacks(h.shape, of) for of in types)),
+    )
 
 
 def _profiles(of: InstanceType, names: Sequence[str]) -> tuple[Profile, ...]:
