@@ -4,10 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from tests.make import A10G, T4, cluster, job, pool
+from tests.make import A10G, T4, cluster, job, node, pool
 from tests.service.conftest import World
 from tidegate.core.model.cluster import CLUSTER_SCOPE, Cluster, Limits
+from tidegate.core.model.ec2 import Offering
 from tidegate.core.model.errors import Throttled
+from tidegate.core.model.ledger import Phase
+from tidegate.core.model.pool_history import PoolHistory
+from tidegate.core.model.resting import TAKEN_BACK, Resting
 from tidegate.core.offers.spend import day_of
 from tidegate.sim.faults import Killed, no_faults
 
@@ -30,6 +34,11 @@ def in_doubt(world: World, jobs: int = 1, dies: str = "after create_fleet") -> l
         world.look()
     world.break_with(no_faults)
     return list(world.compute.everything)
+
+
+def taken(offering: Offering, until_s: float) -> Resting:
+    """What AWS's word on an instance leaves."""
+    return Resting(offering, until_s, 1, TAKEN_BACK, "EC2 reclaims instances here")
 
 
 def looks(world: World, number: int) -> None:
@@ -62,6 +71,31 @@ def test_what_ended_before_anybody_noted_it_is_spent_and_bought_again(
     assert spent_usd(world) >= record.usd_per_hour * LEASE_S / 3600
     assert len(world.compute.live()) == again
     assert world.ledger.view().resting == ()
+
+
+@pytest.mark.parametrize("how", ["by itself", "by AWS", "once it had joined"])
+def test_what_ended_before_anybody_noted_it_has_failed_to_boot_or_not(
+    world: World, how: str
+) -> None:
+    """Of a new template it is one of the two nodes that may come to nothing."""
+    (name,) = in_doubt(world)
+    (launch_id,) = world.ledger.all_launches
+    if how == "by AWS":
+        world.ledger.rest(taken(world.compute.everything[name].offering, world.clock.now_s() + 600))
+    world.clock.advance(LEASE_S)
+    world.compute.end(name)
+    world.of = FULL
+    known = [node(name)] if how == "once it had joined" else []
+
+    for nodes in (known, known, [], []):
+        world.clock.advance(LEASE_S)
+        world.report([job(1)], nodes)
+        world.look()
+
+    history = world.ledger.all_pool_history.get("t4", PoolHistory("t4"))
+    failed = [each.launch_id for each in history.failed]
+    assert failed == ([launch_id] if how == "by itself" else [])
+    assert world.ledger.all_nodes[name].phase is Phase.TERMINATED
 
 
 @pytest.mark.parametrize("of", [FULL, ONLY_T4])

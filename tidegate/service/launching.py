@@ -204,7 +204,10 @@ class Launching:
         for record, result in results:
             gangs = dealt(record.launch, result.instances, self._known(record.launch))
             came = [
-                _node_record(record.launch, number, one, gangs[one.instance_id], cluster)
+                _node_record(
+                    *(record.launch, number, one, gangs[one.instance_id], cluster),
+                    died_in=None if one.is_alive else self._phase(one),
+                )
                 for number, one in enumerate(result.instances)
             ]
             status = LaunchStatus.DONE if came else LaunchStatus.FAILED
@@ -230,15 +233,25 @@ class Launching:
             one.instance_id: one.gated_for for one in nodes if one.launch_id == launch.launch_id
         }
 
+    @property
+    def _joined(self) -> frozenset[str]:
+        digest = self.snapshot.digest
+        return frozenset(node.name for node in digest.reading.nodes) if digest else frozenset()
+
+    def _phase(self, one: Instance) -> Phase:
+        """How far it came, of which no planner has noted anything."""
+        return Phase.JOINED if one.instance_id in self._joined else Phase.LAUNCHED
+
     def _return(self, nodes: Sequence[NodeRecord]) -> None:
         """End what came beyond whole gangs; the ledger has let go of it, so the next plan would.
 
         What a dead planner bought may have joined meanwhile: then it leaves Slurm first.
         """
-        digest = self.snapshot.digest
-        joined = {node.name for node in digest.reading.nodes} if digest else set()
-        let_go = [one.instance_id for one in nodes if one.phase is Phase.RELEASED]
-        spare = [name for name in let_go if name not in joined]
+        spare = [
+            one.instance_id
+            for one in nodes
+            if one.phase is Phase.RELEASED and one.instance_id not in self._joined
+        ]
         if spare:
             try:
                 self.compute.terminate(spare)
@@ -294,9 +307,11 @@ def _node_record(
     instance: Instance,
     gang: str | None,
     cluster: Cluster,
+    *,
+    died_in: Phase | None,
 ) -> NodeRecord:
     """`gang` None: it is let go of, nobody has asked for it; so is what has ended already."""
-    is_to_boot = gang is not None and instance.is_alive
+    is_to_boot = gang is not None and died_in is None
     return NodeRecord(
         instance_id=instance.instance_id,
         launch_id=launch.launch_id,
@@ -305,6 +320,7 @@ def _node_record(
         launched_at_s=instance.launched_at_s,
         usd_per_hour=cluster.prices.get(instance.offering, launch.usd_per_hour_each),
         phase=Phase.LAUNCHED if is_to_boot else Phase.RELEASED,
+        interrupted_in=died_in,
         gated_for=gang or "",
         account=launch.account,
         user=cluster.counted(launch.user),
