@@ -7,6 +7,7 @@ import pytest
 from tests.make import T4, ZONE, cluster, digest, job, pool
 from tidegate.core.model.ec2 import LAUNCH_TAG, POOL_TAG, FleetRequest, Market, Offering, Override
 from tidegate.core.model.ledger import Launch, LaunchRecord, LaunchStatus, NodeRecord
+from tidegate.core.model.mig import profile, uniform
 from tidegate.ports import Finished
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.checks.buying import NoDoubleBuy
@@ -44,8 +45,8 @@ def test_a_job_that_begins_soon_is_as_the_look_knew_it_and_not_as_its_digest_was
             NoDoubleBuy(seen).requested(asked)
 
 
-def booting(world: SimWorld) -> None:
-    world.compute.create_fleet(recorded(world, Market.SPOT))
+def booting(world: SimWorld, layout: str = "") -> None:
+    world.compute.create_fleet(recorded(world, Market.SPOT, layout))
     (one,) = world.compute.live()
     node = NodeRecord(
         one.instance_id, one.launch_id, "t4", one.offering, one.launched_at_s, usd_per_hour=0.2
@@ -53,13 +54,41 @@ def booting(world: SimWorld) -> None:
     world.ledger.finish_launches(Finished(one.launch_id, LaunchStatus.DONE, [node]))
 
 
-def recorded(world: SimWorld, market: Market) -> FleetRequest:
+def recorded(world: SimWorld, market: Market, layout: str = "") -> FleetRequest:
     """The request for a node, for job 1."""
     name = f"l-{market}"
     tags = ((LAUNCH_TAG, name), (POOL_TAG, "t4"))
     override = Override(T4.name, ZONE, "subnet", 0)
     asked = FleetRequest(name, "lt-t4", "1", market, 1, 1, (override,), tags)
     offering = Offering(T4.name, ZONE, market)
-    launch = Launch(name, "t4", (offering,), 1, 1, ("1",), 0.2, "", "it waits")
+    launch = Launch(name, "t4", (offering,), 1, 1, ("1",), 0.2, "", "it waits", layout=layout)
     world.ledger.all_launches[name] = LaunchRecord(launch, world.clock.now_s(), asked)
     return asked
+
+
+@pytest.mark.parametrize(("asked", "is_double"), [("t4_1g.5gb", True), ("t4_3g.20gb", False)])
+def test_a_node_that_boots_is_one_for_jobs_that_its_layout_holds(
+    asked: str, is_double: bool
+) -> None:
+    """It was bought before anybody asked for larger parts of a GPU."""
+    made = (
+        profile("1g.5gb", "t4_1g.5gb", most=7, slices=7),
+        profile("3g.20gb", "t4_3g.20gb", most=2, slices=7),
+    )
+    profiles = tuple(each for each in made if each)
+    of = cluster(pool(types=(replace(T4, profiles=profiles),)))
+    world = SimWorld(of, lambda instance: 400.0)
+    seen = Witness(world, Chaos(draw(0), world))
+    Checks(seen, ()).install()
+    booting(world, uniform(profiles, 1))
+    world.bus.put_digest(digest([job(1, gpu_type=asked)]))
+    world.actors.append("planner")
+    world.bus.newest_digest()
+
+    request = recorded(world, Market.ON_DEMAND)
+
+    if is_double:
+        with pytest.raises(Broken, match="makes 2 nodes that boot, 1 are waited for"):
+            NoDoubleBuy(seen).requested(request)
+    else:
+        NoDoubleBuy(seen).requested(request)

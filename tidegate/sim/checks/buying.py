@@ -9,11 +9,12 @@ from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.fleet.resume import is_failed
 from tidegate.core.model.cluster import Limits, Pool
 from tidegate.core.model.digest import Digest
-from tidegate.core.model.ec2 import FleetRequest, Instance, Offering
+from tidegate.core.model.ec2 import FleetRequest, Instance, InstanceType, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Launch, LaunchRecord, LaunchStatus, NodeRecord, Phase
+from tidegate.core.model.mig import devices
 from tidegate.core.model.orders import OrderKind
-from tidegate.core.model.slurm import Association, Job, Reading
+from tidegate.core.model.slurm import Association, Job, Reading, Shape
 from tidegate.core.offers.loss import Losses
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import PAUSE_MAX_S
@@ -29,12 +30,13 @@ SLACK_USD = 0.002
 class _Place:
     """One node that boots; one of several offerings, as long as nobody knows what came.
 
-    `gang`: whose alone it is; "": anybody's.
+    `gang`: whose alone it is; "": anybody's. `layout`: what its GPUs are cut into.
     """
 
     pool: Pool
     offerings: tuple[Offering, ...]
     gang: str = ""
+    layout: str = ""
 
 
 class RecordedFirst(Check):
@@ -217,7 +219,7 @@ class NoDoubleBuy(Check):
             for choice in choices:
                 is_elsewhere = launch.pool != new.pool or {one.zone for one in choice} != zones
                 if not (new.gated_for and is_elsewhere):
-                    places.append(_Place(pool, choice, launch.gated_for))
+                    places.append(_Place(pool, choice, launch.gated_for, launch.layout))
         return places
 
     def _num_ended(self, launch: Launch) -> int:
@@ -247,7 +249,7 @@ class NoDoubleBuy(Check):
     def _fits_on(self, job: Job, place: _Place, offering: Offering) -> bool:
         kind = self.world.cluster.instance_type(offering.instance_type)
         features = place.pool.features(offering.instance_type, offering.market)
-        is_wide = kind is not None and not lacks(job.shape, kind)
+        is_wide = kind is not None and _holds(job.shape, kind, place.layout)
         is_fit = is_wide and satisfies(job.constraint, features)
         return is_fit and not self._is_spared(job, place, offering)
 
@@ -285,6 +287,14 @@ class NoDoubleBuy(Check):
     def _joins_closed(self, node: NodeRecord) -> bool:
         """It was told to take no small job once it has booted: nobody needs it any more."""
         return node.order is not None and node.order.kind is OrderKind.DRAIN
+
+
+def _holds(shape: Shape, kind: InstanceType, layout: str) -> bool:
+    """Whether a node of this type has it, as its GPUs are cut."""
+    if lacks(shape, kind):
+        return False
+    cut = dict(devices(layout, kind.profiles))
+    return not (cut and shape.gpus) or cut.get(shape.gpu_type, 0) >= shape.gpus
 
 
 class NothingWhileBlind(Check):
