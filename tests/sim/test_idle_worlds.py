@@ -7,7 +7,7 @@ import pytest
 
 from tidegate.core.model.gpu_use import IdleAction
 from tidegate.sim.draw import draw
-from tidegate.sim.options import WorldOptions
+from tidegate.sim.options import Windows, WorldOptions
 from tidegate.sim.story import Story
 
 # Whose jobs are cancelled for their GPUs.
@@ -37,6 +37,18 @@ def test_some_worlds_have_a_rule_and_jobs_that_last_long_enough() -> None:
     }
     assert rules == set(IdleAction)
     assert any(each.submit.duration_s > 1500 for each in found[0].arrivals)
+
+
+def test_a_day_of_such_a_world_is_long_enough_for_its_jobs() -> None:
+    """A stop that requeues them would have them begin anew for ever."""
+    found = [options for seed in range(1600, 1700) if (options := draw(seed)).cluster.idle_gpus]
+    days = [(o.calendar, o.arrivals) for o in found if isinstance(o.calendar, Windows)]
+
+    assert days
+    for calendar, arrivals in days:
+        longest_s = max(each.submit.duration_s for each in arrivals)
+        assert longest_s > 1500
+        assert calendar.up_s > longest_s + 600
 
 
 def test_a_job_that_idles_is_told_and_then_cancelled() -> None:

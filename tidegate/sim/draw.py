@@ -13,7 +13,7 @@ from tidegate.core.model.slurm import Association
 from tidegate.sim import draw_moves
 from tidegate.sim.clock import START_S
 from tidegate.sim.draw_headroom import with_headroom
-from tidegate.sim.draw_idle import with_idle_gpus
+from tidegate.sim.draw_idle import with_idle_gpus, with_long_days
 from tidegate.sim.draw_jobs import (
     ACCOUNTS,
     QOS,
@@ -110,7 +110,10 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
         seed=seed,
         size=size,
         cluster=cluster,
-        calendar=_hours(stream(seed, "hours"), safety_s, size, _calendar(chance, safety_s)),
+        calendar=_hours(
+            *(stream(seed, "hours"), safety_s, size),
+            with_long_days(cluster, _calendar(chance, safety_s)),
+        ),
         associations=_associations(chance),
         licences=chance.randint(1, 2),
         arrivals=with_deadlines(
