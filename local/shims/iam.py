@@ -1,4 +1,6 @@
-"""IAM roles: moto's own forget managed policies, and keep their first words on every update."""
+"""IAM: moto's own roles forget managed policies and keep their first words on every update, and its
+managed policies outlive their stack.
+"""
 
 import json
 from typing import Any
@@ -59,10 +61,34 @@ class Role(Resource):
         self.inline = frozenset(inline)
 
 
+class ManagedPolicy(Resource):
+    type = "AWS::IAM::ManagedPolicy"
+    name_property = "ManagedPolicyName"
+
+    def put(self, properties: dict[str, Any]) -> None:
+        """The policy, or its newest version; Ref gives its ARN."""
+        iam, text = self.place.backend("iam"), _text(properties["PolicyDocument"])
+        if "PolicyArn" in self.attributes:
+            iam.create_policy_version(self.physical_id, text, True)
+            return
+        made = iam.create_policy(
+            description=properties.get("Description", ""),
+            path=properties.get("Path", "/"),
+            policy_document=text,
+            policy_name=self.name,
+            tags=properties.get("Tags", []),
+        )
+        self.physical_id = made.arn
+        self.attributes["PolicyArn"] = made.arn
+
+    def remove(self) -> None:
+        self.place.backend("iam").delete_policy(self.physical_id)
+
+
 def _text(document: Any) -> str:
     return document if isinstance(document, str) else json.dumps(document)
 
 
 def install() -> None:
     install_managed_policies()
-    register((Role,))
+    register((Role, ManagedPolicy))

@@ -39,7 +39,7 @@ def steer(slurm: RealSlurm, *types: InstanceType) -> list[Order]:
         records=[record(name, big) for name in names],
         age_s=0.0,
     )
-    now_s = max(job.started_at_s or 0.0 for job in reading.jobs) + 1.0
+    now_s = max(job.started_at_s or job.begins_at_s or 0.0 for job in reading.jobs) + 1.0
     digest = replace(seen.digest, written_at_s=now_s)  # type: ignore[type-var]
     made = plan(replace(seen, digest=digest))
     orders = [a.order for a in made.actions if isinstance(a, Send) and a.order.kind in STEERS]

@@ -260,6 +260,17 @@ def test_jobs_count_once_by_the_node_that_each_would_be_bought():
     assert learnt(plan(again)) == {}
 
 
+def test_what_root_submits_brings_nobody_after_it():
+    """Probes and checks of nodes, which wait or start at once."""
+    jobs = [job(50, user="root"), job(54, user="root", state="RUNNING", on=["i-0"]), job(55)]
+    of = waiting(cluster(steady(instance_types=(T4,))))
+
+    found = learnt(plan(seen(known(), jobs=jobs, idle=1, of=of)))["t4"]
+
+    assert found.newest_job == 55
+    assert [(each.instance_type, each.jobs) for each in found.arrivals] == [(T4.name, 1)]
+
+
 def test_the_first_look_counts_nobody_and_knows_where_to_begin():
     found = learnt(plan(seen(jobs=[job(70), job(71)])))
 

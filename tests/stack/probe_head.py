@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -162,7 +162,8 @@ class ProbeHead:
         self.world.tell_of_boot(node, READY_DETAIL_TYPE, stages=stages)
 
     def _report(self) -> None:
-        waiting = [of(self.job.job_id, self.job.partition)] if self.job else []
+        job = of(self.job.job_id, self.job.partition) if self.job else None
+        waiting = [replace(job, user="root")] if job else []
         nodes = [make.node(each, gpus_alloc=1, state="MIXED") for each in self.joined]
         self.world.report(waiting, nodes)
 

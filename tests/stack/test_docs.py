@@ -160,6 +160,9 @@ def test_every_other_command_is_listed_with_the_reason() -> None:
 @pytest.mark.parametrize("command", AWS, ids=str)
 def test_aws_knows_the_operation_and_its_parameters(command: Command) -> None:
     _, service, operation, *rest = command.words
+    if service == "s3":  # the command line's own, not of the service's model
+        assert (operation, [each for each in rest if each.startswith("-")]) == ("cp", [])
+        return
     model: Any = botocore.session.Session().get_service_model(service)
     known = {xform_name(each, "-"): each for each in model.operation_names}
     members = model.operation_model(known[operation]).input_shape.members

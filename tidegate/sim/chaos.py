@@ -303,7 +303,6 @@ class Chaos:
         def reboot_s(name: str) -> float:
             usual_s = min(chance.lognormvariate(4.2, 0.4), world.cluster.timings.boot_bound_s / 2)
             fate = chance.choice(("well", "relapses", "relapses", "sick", "hangs"))
-            self.note("reboot")
             if fate == "sick":
                 world.at(world.clock.now_s() + usual_s, lambda: world.compute.end(name))
             if fate == "relapses":

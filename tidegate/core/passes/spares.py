@@ -249,12 +249,17 @@ def _number(job_id: str) -> int:
 
 
 def _came(snapshot: Snapshot, needs: Sequence[Need], known: int) -> Iterator[tuple[Need, int]]:
-    """The jobs with a higher number: those that wait for nodes and those that started at once."""
+    """The jobs with a higher number: those that wait for nodes and those that started at once.
+    Not root's: a probe or a check of the cluster comes once, and brings nobody after it.
+    """
+    reading = snapshot.heard.reading
+    of_root = {job.job_id for job in reading.jobs if job.user == "root"}
     for need in needs:
-        if _number(need.job_id) > known:
+        if _number(need.job_id) > known and need.job_id not in of_root:
             yield need, need.count
-    for need, jobs in kinds_running(snapshot.heard.reading, snapshot.cluster):
-        if count := sum(_number(job.job_id) > known for job in jobs):
+    for need, jobs in kinds_running(reading, snapshot.cluster):
+        new = (job for job in jobs if _number(job.job_id) > known)
+        if count := sum(job.job_id not in of_root for job in new):
             yield need, count
 
 
