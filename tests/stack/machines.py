@@ -28,6 +28,7 @@ def whole(world: StackWorld) -> story.Missing:
         "no word on the head's own files",
         lambda: world.head("ssm").get_parameter(Name=f"/tidegate/{NAME}/head"),
     )
+    yield from _tried("nobody tells who ran", lambda: story.hand_in(world))
     nodes = story.buy(world)
     for node in nodes:
         yield from boot(world, node, "NodesRole")
