@@ -8,6 +8,7 @@ from tests.make import T4, cluster, pool
 from tests.sim.test_excuses import first_node
 from tidegate.core.model.headroom import Headroom
 from tidegate.core.model.slurm import SetBy, Shape
+from tidegate.core.passes.steer import CLOSED
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.checks.ending import IdleNodesGo
 from tidegate.sim.checks.witness import Broken, Witness
@@ -72,4 +73,16 @@ def test_a_node_that_is_down_is_no_node_that_its_pool_keeps() -> None:
 
     lost.is_down = False
     with pytest.raises(Broken, match=f"{lost.name} has idled for 3600 s"):
+        check.passed(HOUR_S)
+
+
+def test_a_node_that_is_closed_to_small_jobs_is_room_for_large_ones() -> None:
+    world, check = idling(3, Headroom(ONE_GPU, nodes=2))
+    for node in list(world.slurm.nodes.values())[1:]:
+        node.is_drain, node.set_by, node.reason = True, SetBy.US, str(CLOSED)
+
+    check.passed(HOUR_S)
+
+    world.slurm.nodes[node.name].reason = "tidegate: drifted"
+    with pytest.raises(Broken, match="has idled for"):
         check.passed(HOUR_S)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from tidegate.core.fleet.resume import is_failed
 from tidegate.core.model.budgets import DEFAULT_BUDGETS
 from tidegate.core.model.cluster import Pool
+from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.ec2 import Instance
 from tidegate.core.model.slurm import SetBy
 from tidegate.sim.checks.idle_gpus import may_be_requeued
@@ -112,7 +113,8 @@ class IdleNodesGo(Check):
     def _kept(self) -> set[str]:
         """The nodes of pools that keep some, where no more than those are there beside what is paid
         for in advance, which may be of no use for it, and those without a job, where no more than a
-        pool's headroom have none. One that leaves is none of them, nor one that is DOWN.
+        pool's headroom have none. One that leaves is none of them, nor one that is DOWN; one that
+        is closed to small jobs is room for large ones.
         """
         nodes = self.world.slurm.nodes
         found: set[str] = set()
@@ -120,11 +122,15 @@ class IdleNodesGo(Check):
         for pool in self.world.cluster.pools:
             if most := most_kept(self.world, pool):
                 here = [n for n in nodes if self._pool(n) is pool and n not in prepaid]
-                here = [n for n in here if not (nodes[n].is_drain or nodes[n].is_down)]
+                here = [n for n in here if not (nodes[n].is_down or _leaves(nodes[n]))]
                 found.update(here if len(here) <= most else ())
                 free = [name for name in here if not nodes[name].jobs]
                 found.update(free if len(free) <= most_free(pool) else ())
         return found
+
+
+def _leaves(node: SimNode) -> bool:
+    return node.is_drain and code_of(node.reason) is not DrainCode.CLOSED
 
 
 class NoJobKilled(Check):
