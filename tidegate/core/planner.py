@@ -217,7 +217,8 @@ def _passed(
 
     decided = (*decided, *watch_vain(snapshot, fleet, queue, known, decided))
     decided = (*decided, *steer(snapshot, room, queue.gangs, decided))
-    decided = (*decided, *keep_off_spot(snapshot, purchase, bins, queue.needs))
+    starting = {gang.key for gang in queue.gangs if gang.is_there}
+    decided = (*decided, *keep_off_spot(snapshot, purchase, bins, queue.needs, starting))
     decided = (*decided, *watch_waiting(snapshot, queue.served, _noted(snapshot, decided)))
     decided = (*decided, *reprice(snapshot, ours, decided))
     return Considered(snapshot, fleet, purchase, bins, queue, departures, kept, decided)

@@ -1,6 +1,6 @@
 """Jobs that Slurm must not start on spot: interruptions would cost them more than spot saves."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import field
 
 from tidegate.core.buy.bins import Bins
@@ -26,12 +26,17 @@ STEADY = Market.ON_DEMAND.feature
 
 
 def keep_off_spot(
-    snapshot: Snapshot, purchase: Purchase, bins: Bins, needs: Iterable[Need]
+    snapshot: Snapshot,
+    purchase: Purchase,
+    bins: Bins,
+    needs: Iterable[Need],
+    starting: Collection[str] = (),
 ) -> Iterator[Action]:
     """Have such jobs ask for what nobody takes back, while there are spot nodes to start on.
 
     Slurm starts what waits on whatever has room. A job's constraint is the one thing by which it
-    refuses a node to one job and not to the next.
+    refuses a node to one job and not to the next. A gang whose nodes are all there (`starting`)
+    starts on them: opened, and refused by it, they would be others'.
     """
     spots = _spots(snapshot, purchase, bins)
     if not spots:
@@ -42,6 +47,8 @@ def keep_off_spot(
     for need in needs:
         job = jobs.get(need.job_id)
         if job is None or job.het_job_id:  # Slurm changes all components with the first
+            continue
+        if need.is_gang and need.gang in starting:
             continue
         if PROGRESS_KEY in job.comment and job.progress is None:  # it cannot be taken back
             continue
