@@ -36,7 +36,7 @@ def keep_off_spot(
 
     Slurm starts what waits on whatever has room. A job's constraint is the one thing by which it
     refuses a node to one job and not to the next. A gang whose nodes are all there (`starting`)
-    starts on them: opened, and refused by it, they would be others'.
+    has its first start on them: opened, and refused by it, they would be others'.
     """
     spots = _spots(snapshot, purchase, bins)
     if not spots:
@@ -48,7 +48,7 @@ def keep_off_spot(
         job = jobs.get(need.job_id)
         if job is None or job.het_job_id:  # Slurm changes all components with the first
             continue
-        if need.is_gang and need.gang in starting:
+        if need.gang in starting and not need.restarts:
             continue
         if PROGRESS_KEY in job.comment and job.progress is None:  # it cannot be taken back
             continue
