@@ -12,6 +12,8 @@
 source files/qos.sh
 
 readonly CONF=/etc/slurm/slurm.conf MADE=/etc/tidegate/slurm.conf LEAVING=/etc/tidegate/leaving
+# A restart of slurmctld is owed: what is cut short in between is finished by the next try.
+readonly OWED=/etc/tidegate/slurm.owed
 readonly TOPOLOGY_CONF=/etc/slurm/topology.conf
 readonly SUBMIT=/etc/slurm/job_submit.lua
 readonly ROTATION=/etc/logrotate.d/slurmctld
@@ -73,6 +75,7 @@ apply() {
         is_changed=1
         put_file /etc/slurm/plugstack.conf 644 <<<"optional $(pyxis)"
     fi
+    [[ -z $is_changed ]] || touch "$OWED"
     has_submit || put_file "$SUBMIT" 644 <files/job_submit.lua
     has_topology || put_file "$TOPOLOGY_CONF" 644 <files/topology.conf
     put_file "$CONF" 644 <<<"$new"
@@ -82,11 +85,13 @@ apply() {
     rotation slurmctld | put_file "$ROTATION" 644
     # The head has no GPU, but slurmctld waits up to 60 s for a file that is not there.
     put_file /etc/slurm/gres.node.conf 644 </dev/null
-    if [[ -n $is_changed ]] && systemctl is-active --quiet slurmctld; then
+    if [[ -e $OWED ]] && systemctl is-active --quiet slurmctld; then
         make_qos
+        rm -f "$OWED"
         restart_or_go_back
         place_the_placeless
     fi
+    rm -f "$OWED"
     put_file "$MADE" 644 <files/slurm.conf
     if [[ $new == *'# leaves when no job names it'* ]]; then
         touch "$LEAVING"

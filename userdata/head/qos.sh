@@ -11,9 +11,15 @@ missing_qos() {
     done
 }
 
+# Tried for half a minute: the stage accounting may be starting slurmdbd anew meanwhile.
 make_qos() {
-    local each
-    for each in $(missing_qos); do
-        sacctmgr -i add qos "$each"
+    local each missing try
+    for ((try = 0; try < 60; try++)); do
+        missing=$(missing_qos)
+        [[ -n $missing ]] || return 0
+        for each in $missing; do
+            sacctmgr -i add qos "$each" || sleep 0.5
+        done
     done
+    return 1
 }
