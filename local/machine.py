@@ -201,9 +201,10 @@ class Machine:
             return
         if self.is_alive:
             ended = os.pidfd_open(self.init_pid)
-            # unshare first, which takes process 1 with it: the other way round it complains
-            # on the console about its child's end.
+            # unshare first: the other way round it complains on the console about its child's
+            # end. It takes process 1 with it, unless it had not yet come to tie the two.
             self._process.kill()
+            signal.pidfd_send_signal(ended, signal.SIGKILL)
             select.select([ended], [], [])
             os.close(ended)
         self._process.wait()

@@ -378,10 +378,12 @@ def scenario() -> dict[str, Any]:
     return seen
 
 
-def hold() -> None:
-    """A world with one busy machine, until someone ends it."""
+def hold(path: str) -> None:
+    """A world with one busy machine, until someone ends it; `path`: where its programs are."""
+    env = {"PATH": path} if path else {}
+    user_data = "#!/bin/bash\nsleep 1000"
     with World(WorldSettings(AWS_PORT)) as world:
-        world.boot(MachineSpec("i-00000000000000001", "m7i.large", "#!/bin/bash\nsleep 1000"))
+        world.boot(MachineSpec("i-00000000000000001", "m7i.large", user_data, env=env))
         print("up", flush=True)
         time.sleep(1000)
 
@@ -389,5 +391,5 @@ def hold() -> None:
 if __name__ == "__main__":
     namespaces.enter()
     if sys.argv[1] == "hold":
-        hold()
+        hold("".join(sys.argv[2:]))
     print(json.dumps(scenario()))

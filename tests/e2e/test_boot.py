@@ -6,6 +6,7 @@ boot_world.py runs in namespaces and says what happened; the tests look at that.
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,9 +27,9 @@ pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=f"real path: {WHY_NO
 type Seen = dict[str, Any]
 
 
-def world(verb: str) -> subprocess.Popen[str]:
+def world(*words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.e2e.boot_world", verb],
+        [sys.executable, "-m", "tests.e2e.boot_world", *words],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -267,3 +268,24 @@ def test_nothing_is_left_when_a_world_is_killed(held, which, number):
         assert len(theirs) > 5
         assert not processes_in(theirs)
     assert str(WORLD_DIR) not in Path("/proc/mounts").read_text()
+
+
+def test_a_machine_ends_whose_unshare_had_not_tied_it_to_itself_yet(tmp_path):
+    """unshare asks the kernel for it after its fork, which on a busy computer may be late."""
+    shim = tmp_path / "unshare"
+    program = shutil.which("unshare")
+    shim.write_text(
+        f"""#!/bin/bash
+words=()
+for word; do [[ $word == --kill-child=* ]] || words+=("$word"); done
+exec {program} "${{words[@]}}"
+"""
+    )
+    shim.chmod(0o755)
+
+    with world("hold", f"{tmp_path}:{os.environ['PATH']}") as process:
+        assert process.stdout
+        assert process.stdout.readline() == "up\n"
+        process.terminate()
+
+        assert process.wait(timeout=60) == 128 + signal.SIGINT, "by KeyboardInterrupt"
