@@ -7,15 +7,15 @@ from zoneinfo import ZoneInfo
 CLUSTER_FILE = Path(__file__).with_name("cluster.yaml")
 TIME_ZONE = "Asia/Tokyo"
 
-# Far enough for the story's day and for reconcile (every five minutes) to come in the night;
-# near enough for instances that EC2 dates by the real clock to look young (`boot_bound_s`) to
-# functions whose clock has jumped over it.
+# Far enough for the story's day and for three times reconcile (every five minutes) in the night;
+# near enough for instances that EC2 dates by the real clock to look young (the cluster file's
+# `boot_bound_s`) to functions whose clock has jumped over it.
 DAY = timedelta(minutes=5)
-NIGHT = timedelta(minutes=8)
+NIGHT = timedelta(minutes=18)
 
 
 def write_cluster_file(folder: Path, now_s: float) -> Path:
-    """A copy with schedules: stop in five minutes, start eight minutes later."""
+    """A copy with schedules: stop in five minutes, start 18 minutes later."""
     stop = datetime.fromtimestamp(now_s, UTC).astimezone(ZoneInfo(TIME_ZONE)) + DAY
     start = stop + NIGHT
     schedules = f"""
