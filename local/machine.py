@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -200,11 +201,12 @@ class Machine:
         if self._process is None:
             return
         if self.is_alive:
-            ended = os.pidfd_open(self.init_pid)
             # unshare first: the other way round it complains on the console about its child's
             # end. It takes process 1 with it, unless it had not yet come to tie the two.
+            ended = os.pidfd_open(self.init_pid)
             self._process.kill()
-            signal.pidfd_send_signal(ended, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # unshare's end was its end, and it is reaped
+                signal.pidfd_send_signal(ended, signal.SIGKILL)
             select.select([ended], [], [])
             os.close(ended)
         self._process.wait()
