@@ -1,9 +1,10 @@
 """Components of heterogeneous jobs: which of them gets which node."""
 
-from tests.core.reading import launches
+from tests.core.reading import launches, orders
 from tests.core.test_gangs import booting
 from tests.make import (
     A10G,
+    NOW_S,
     T4,
     T4_BIG,
     cluster,
@@ -15,7 +16,10 @@ from tests.make import (
     record,
     snapshot,
 )
+from tidegate.core.fleet.resume import kept_for
 from tidegate.core.model.ec2 import Market
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.passes.steer import CLOSED
 from tidegate.core.planner import plan
 
 
@@ -121,3 +125,35 @@ def test_a_component_takes_nodes_first_that_no_other_one_could_use() -> None:
 
     assert launches(made) == []
     assert {each.job_id: "i-5" in each.by for each in made.served} == {"7": True, "8": False}
+
+
+def test_the_node_that_a_gang_keeps_is_not_left_for_one_that_is_closed_to_small_jobs() -> None:
+    """Else the two change places in every plan: what it keeps is closed to nobody of its own, so
+    that its small component, whose node boots still, might have it.
+    """
+    shut, little = "IDLE+DRAIN+DYNAMIC_NORM", offering(T4)
+    large = {"i-1": CLOSED, "i-2": kept_for("7", NOW_S + 600)}
+    jobs = [
+        job(7, het_job_id="7", gpu_type="a10g", is_exclusive=True),
+        job(8, het_job_id="7", gpus=0, gpu_type=""),
+    ]
+
+    made = plan(
+        snapshot(
+            jobs,
+            [node(name, A10G, state=shut, reason=str(why)) for name, why in large.items()],
+            of=cluster(pool(types=(T4, A10G))),
+            instances=[
+                *(instance(name, offering(A10G)) for name in large),
+                instance("i-3", little),
+            ],
+            records=[
+                *(record(name, offering(A10G)) for name in large),
+                booting(record("i-3", little, gated_for="7")),
+            ],
+        )
+    )
+
+    assert not orders(made, OrderKind.DRAIN)
+    assert not orders(made, OrderKind.UNDRAIN)
+    assert {each.job_id: each.by for each in made.served} == {"7": ("i-2",), "8": ("i-3",)}

@@ -65,9 +65,16 @@ def _hold_in_order(
 def _wanted_by(gang: Gang) -> Callable[[Bin], int]:
     """How many components that lack nodes yet a node would do for: one must not take the only node
     of another.
+
+    Whether it is closed to small jobs does not count: what the gang keeps never is, and would come
+    after what it does not keep, in each plan anew.
     """
     needs = [part.need for part in gang.parts if part.missing]
-    return lambda each: sum(each.takes(need) for need in needs) if len(needs) > 1 else 1
+    return lambda each: sum(_would_do(each, need) for need in needs) if len(needs) > 1 else 1
+
+
+def _would_do(each: Bin, need: Need) -> bool:
+    return each.holds(need) and not (each.is_lossy and each.is_lossy(need))
 
 
 def _fewest_choices(room: Room, part: Part) -> tuple[float, ...]:
