@@ -25,6 +25,7 @@ from tidegate.core.model.resting import Resting
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.due import MARGIN_S
+from tidegate.core.passes.moving import SEEN_S
 
 HOUR_S = 3600.0
 BOOT_S = 300.0
@@ -34,10 +35,13 @@ SAYS = f"tidegate:ckpt=USR1@20 {FILE} tidegate:move"
 LIMIT_S = 10 * HOUR_S
 # Two boots, the time to save and the next look: with less to spare a job stays on demand.
 NET_S = 2 * BOOT_S + MARGIN_S + GRACE_S
+# What a move takes until its job is told: it begins only with so much more.
+BEGINS_S = BOOT_S + 2 * SEEN_S
 # By the prices of these nodes: on demand costs 0.526, spot 0.2.
 LASTING_S = 2 * 0.526 / 0.2 * BOOT_S / (0.526 / 0.2 - 1)
 STEADY = offering(market=Market.ON_DEMAND)
 ONE_TYPE = cluster(pool(types=(T4,)))
+IDLE = "IDLE+DYNAMIC_NORM"
 SHUT = "ALLOCATED+DRAIN+DYNAMIC_NORM"
 
 
@@ -63,15 +67,16 @@ def seen(
     others: Sequence[Job] = (),
 ) -> Snapshot:
     """Its node on demand, with the reason with which that is closed; and its spot node's state:
-    "" for none, "boots", or as Slurm shows it.
+    "" for none, "boots", or as Slurm shows it; IDLE: it is there for everybody.
     """
     state = SHUT if closed else "ALLOCATED+DYNAMIC_NORM"
+    gated_for = "1" if spot != IDLE else ""
     nodes = [node("i-1", state=state, reason=closed, gpus_alloc=1)]
     records = [record("i-1", on=STEADY, age_s=7200)]
     instances = [instance("i-1", on=STEADY, age_s=7200)]
     if spot:
         phase = Phase.LAUNCHED if spot == "boots" else Phase.JOINED
-        records.append(record("i-2", phase=phase, gated_for="1"))
+        records.append(record("i-2", phase=phase, gated_for=gated_for))
         instances.append(instance("i-2"))
         nodes += [node("i-2", state=spot)] if spot != "boots" else []
     found = snapshot(

@@ -19,7 +19,7 @@ from tidegate.core.model.plan import Plan
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.slurm import Job, NodeState
 from tidegate.core.model.snapshot import Snapshot
-from tidegate.core.passes.moves import SEEN_S
+from tidegate.core.passes.moving import SEEN_S
 from tidegate.core.planner import plan
 
 

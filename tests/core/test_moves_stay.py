@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 from tests.core.moving_jobs import (
+    BEGINS_S,
     BOOT_S,
     GATE,
     HOUR_S,
+    IDLE,
     LASTING_S,
     LIMIT_S,
     NET_S,
@@ -92,7 +94,30 @@ def test_with_less_time_than_spot_and_an_interruption_need_it_stays() -> None:
 
     assert is_left(late)
     assert "it has 12 min to spare, and spot with an interruption needs 12 min" in why(late)
-    assert launches(plan(seen(running(LIMIT_S + NET_S + 1))))
+    assert launches(plan(seen(running(LIMIT_S + NET_S + BEGINS_S + 1))))
+
+
+def test_a_move_begins_only_with_time_for_its_steps_and_goes_on_without() -> None:
+    """While nothing is saved each second is one less to spare: it would be taken back, and begun
+    again with what is saved next, in turn.
+    """
+    short = running(LIMIT_S + NET_S + BEGINS_S - 1)
+    begun = running(LIMIT_S + NET_S + 1)
+
+    assert is_left(short)
+    assert "needs 12 min, and 5 min more as a move begins" in why(short)
+    assert not plan(seen(begun, spot="boots")).actions
+    assert orders(plan(seen(begun, spot=GATE)), OrderKind.DRAIN)
+
+
+def test_a_move_does_not_begin_that_would_not_pay_on_the_node_it_gets() -> None:
+    """What idles is taken first: it would be closed, found too dear, and opened again, in turn."""
+    idle = seen(spot=IDLE)
+    dear = replace(idle, nodes=(idle.nodes[0], replace(idle.nodes[1], usd_per_hour=0.53)))
+
+    assert orders(plan(idle), OrderKind.DRAIN)
+    assert not orders(plan(dear), OrderKind.DRAIN)
+    assert "spot costs no less now" in answer("1", dear, None).needs[-1]
 
 
 def test_slurms_own_deadline_must_leave_time_for_its_whole_limit() -> None:

@@ -21,17 +21,20 @@ from tidegate.core.model.plan import Action, Send
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.passes.gangs import complete, hold
-from tidegate.core.passes.moving import Move, Moving, closed_until_s, is_closed_for, is_told
+from tidegate.core.passes.moving import (
+    SEEN_S,
+    Move,
+    Moving,
+    closed_until_s,
+    is_closed_for,
+    is_told,
+)
 from tidegate.core.passes.orders import order
 from tidegate.core.passes.queue import Gang, Queue
 from tidegate.core.passes.room import Room
 
 # States of a node on which a job runs.
 BUSY = ("ALLOCATED", "MIXED")
-
-# Until the head has closed a node, and a look has seen it. What the job does between its signal and
-# its requeue is lost.
-SEEN_S = 10.0
 
 
 @dataclass(slots=True)

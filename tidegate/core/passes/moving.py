@@ -1,6 +1,6 @@
 """Whether a job that runs on demand is worth moving to spot, and may be: or why it stays."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import inf
 
@@ -13,6 +13,7 @@ from tidegate.core.fleet.do_not_disrupt import kept_because
 from tidegate.core.fleet.drains import is_ours
 from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.judge import Judged, Use
+from tidegate.core.fleet.members import Member
 from tidegate.core.interruption.save import Checkpoint, checkpoint, moved_ending
 from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.drain_reason import DrainCode, DrainReason, read
@@ -29,6 +30,10 @@ from tidegate.core.offers.offers import OfferGroups
 
 # An order waits in its queue for 15 minutes at most (SQS, DelaySeconds), and must not come late.
 SAVE_MAX_S = 600.0
+
+# Until the head has closed a node, and a look has seen it. What the job does between its signal and
+# its requeue is lost.
+SEEN_S = 10.0
 
 # From the requeue until the job computes again on a node that waits for it: the end of its old run,
 # the start in a later second, and what it reads of its checkpoint.
@@ -52,12 +57,22 @@ class Move:
 class _Spot:
     """The node that a job would have: what it costs, how long it boots, and how often EC2 takes it.
     `there_for_s`: how long spot has not been refused; of what was bought for it, for ever.
+    `is_its`: it was bought for the job, or is kept for it.
     """
 
     usd_per_hour: float
     boot_s: float
     hazard_per_hour: float
     there_for_s: float
+    is_its: bool = False
+
+    @property
+    def begins_s(self) -> float:
+        """How long a move takes until the job is told. So much more it has to spare as one begins:
+        what it has falls by each second in which nothing of its work is saved, and else the move
+        would be taken back, and begun again with what is saved next.
+        """
+        return 0.0 if self.is_its else self.boot_s + 2 * SEEN_S
 
 
 class Moving:
@@ -131,16 +146,20 @@ class Moving:
         """Which open node on demand it would be started on as well; "": there is none. To keep that
         closed meanwhile would keep it from others.
         """
-        for each in self._fleet.judged:
-            node, pool = each.member.node, self._snapshot.cluster.pool(each.member.pool)
-            is_open = each.use is Use.CAPACITY and not each.is_closed
-            if node is None or pool is None or not is_open or not each.member.is_idle:
-                continue
-            offering = each.member.offering
-            found = bin_of_node(node, pool, offering, gated_for="")
-            if offering.market is Market.ON_DEMAND and found.holds(need):
-                return f"Slurm would start it on {node.name}, which idles on demand"
+        for each in self._idle_on(Market.ON_DEMAND, need):
+            return f"Slurm would start it on {each.instance_id}, which idles on demand"
         return ""
+
+    def _idle_on(self, market: Market, need: Need) -> Iterator[Member]:
+        """The open nodes of this market that idle, and on which it would be started."""
+        for each in self._fleet.judged:
+            member, pool = each.member, self._snapshot.cluster.pool(each.member.pool)
+            is_open = each.use is Use.CAPACITY and not each.is_closed
+            if member.node is None or pool is None or not is_open or not member.is_idle:
+                continue
+            found = bin_of_node(member.node, pool, member.offering, gated_for="")
+            if member.offering.market is market and found.holds(need):
+                yield member
 
     def _spot(self, job: Job, need: Need) -> _Spot | None:
         """What it would run on; None: nothing is there, or to be bought."""
@@ -156,7 +175,10 @@ class Moving:
             ):
                 pool = cluster.pool(each.member.pool)
                 boot_s = 0.0 if is_up or pool is None else pool.boot_s
-                return _Spot(usd, boot_s, cluster.hazard_per_hour(offering), inf)
+                return _Spot(usd, boot_s, cluster.hazard_per_hour(offering), inf, is_its=True)
+        # It would get what idles first, maybe at a higher price than that of a new node.
+        idle = self._idle_on(Market.SPOT, need)
+        idle_usd = max((usd_per_hour(self._snapshot, each) for each in idle), default=0.0)
         for option in self._offer_groups.options(need):
             group = option.offer_group
             if group.market is not Market.SPOT:
@@ -167,7 +189,8 @@ class Moving:
                 if each.offering == option.offering and each.stops(group.pool.name)
             ]
             there_for_s = now_s - max(rests) if rests else inf
-            return _Spot(option.usd_per_hour, group.pool.boot_s, group.hazard_per_hour, there_for_s)
+            usd = max(option.usd_per_hour, idle_usd)
+            return _Spot(usd, group.pool.boot_s, group.hazard_per_hour, there_for_s)
         return None
 
     def _none(self, need: Need) -> str:
@@ -192,7 +215,7 @@ class Moving:
         on_for_s = self._snapshot.head_now_s - (job.started_at_s or self._snapshot.head_now_s)
         return replace(
             found,
-            margin_s=found.margin_s + asked.grace_s,
+            margin_s=found.margin_s + asked.grace_s + spot.begins_s,
             price_ratio=ratio,
             on=Market.ON_DEMAND,
             on_for_s=on_for_s,
@@ -205,10 +228,10 @@ class Moving:
         if choice(now) is Choice.SPOT:
             return ""
         if now.spare_s < now.net_s:
-            return (
-                f"it has {span(max(now.spare_s, 0.0))} to spare, and spot with an interruption "
-                f"needs {span(now.net_s)}"
-            )
+            has, spot_s = span(max(now.spare_s, 0.0)), now.net_s - spot.begins_s
+            needs = f"spot with an interruption needs {span(spot_s)}"
+            begins = f", and {span(spot.begins_s)} more as a move begins" if spot.begins_s else ""
+            return f"it has {has} to spare, and {needs}{begins}"
         if now.lasting_s == inf:
             return "spot costs no less now"
         lasts = span(now.lasting_s)
