@@ -16,6 +16,7 @@ from tests.make import (
     job,
     node,
     offering,
+    placement,
     pool,
     record,
     snapshot,
@@ -25,13 +26,14 @@ from tidegate.core.model.calendar import Wanted
 from tidegate.core.model.cluster import Cluster, Limits, Pool, Reservation
 from tidegate.core.model.ec2 import InstanceType, Market, Offering
 from tidegate.core.model.headroom import Headroom
-from tidegate.core.model.ledger import Phase
+from tidegate.core.model.ledger import Launch, LaunchRecord, Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Plan
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.slurm import Job, Shape
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
+from tidegate.service.requests import fleet_request
 
 ZONES = ("us-east-1a", "us-east-1b")
 ONE_GPU = Shape(gpus=1)
@@ -274,3 +276,17 @@ def test_an_old_node_that_holds_it_goes_when_a_new_one_has_come(is_there: bool):
         ([], ["i-1"]) if is_there else ([(1, T4_BIG.name)], [])
     )
     assert NOW_S - found.nodes[0].launched_at_s == 4000
+
+
+def test_room_in_doubt_is_not_bought_again_while_a_job_hopes_for_it():
+    """Its planner died, or has not ended yet."""
+    of = cluster(room(Headroom(ONE_GPU, jobs=2), limits=Limits(nodes=9)))
+    on = tuple(Offering(T4.name, zone, Market.ON_DEMAND) for zone in ZONES)
+    launch = Launch("5eed-0-0", "t4", on, 2, 1, (), 0.5, "", "room")
+    doubted = LaunchRecord(launch, NOW_S - 5, fleet_request(launch, "test", placement(of)))
+
+    def bought_beside(*jobs: Job) -> list[tuple[int, str]]:
+        return bought(plan(replace(seen(of, jobs=jobs), launches=(doubted,))))
+
+    assert bought_beside() == []
+    assert bought_beside(job(1, nodes=10, is_exclusive=True)) == []

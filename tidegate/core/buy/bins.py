@@ -1,7 +1,7 @@
 """Bins: nodes that exist or are on their way, and what still fits in them."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
@@ -240,6 +240,13 @@ class Bins:
         for each in self.all:
             if each.gated_for:
                 self._gated.setdefault(each.gated_for, []).append(each)
+
+    def with_room(self) -> Iterator[Bin]:
+        """All of them. The room of a node in doubt is in what it is likely to be, where jobs were
+        told to hope for it.
+        """
+        yield from self.all
+        yield from (likely for each, likely in self.hoped if not each.cpus)
 
     def append(self, each: Bin) -> None:
         """Room that turned up late: the last to be filled, wherever it stood before."""

@@ -85,7 +85,7 @@ def buy_headroom(purchase: Purchase, pool: Pool, warm: Warm) -> int:
 
 def _open(bins: Bins, pool: Pool) -> Iterator[Bin]:
     """Nodes of the pool on which Slurm starts jobs, or will."""
-    for each in bins.all:
+    for each in bins.with_room():
         is_open = each.kind in (BinKind.EXISTING, BinKind.IN_FLIGHT) and not each.is_reserved
         if each.pool == pool.name and is_open and not each.gated_for:
             yield each

@@ -147,11 +147,8 @@ class Ready:
 
 
 def spare_room(snapshot: Snapshot, bins: Bins, pool_type: PoolType) -> float:
-    """How many such nodes no job takes: those that are partly free count in part.
-
-    The room of a node in doubt is in what it is likely to be, where jobs were told to hope for it.
-    """
-    every = (*bins.all, *(likely for each, likely in bins.hoped if not each.cpus))
+    """How many such nodes no job takes: those that are partly free count in part."""
+    every = bins.with_room()
     return sum(_free(snapshot, each) for each in every if pool_type_of(each) == pool_type)
 
 
