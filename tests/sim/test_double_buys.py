@@ -66,7 +66,9 @@ def recorded(world: SimWorld, market: Market, layout: str = "") -> FleetRequest:
     return asked
 
 
-@pytest.mark.parametrize(("asked", "is_double"), [("t4_1g.5gb", True), ("t4_3g.20gb", False)])
+@pytest.mark.parametrize(
+    ("asked", "is_double"), [("t4_1g.5gb", True), ("t4_3g.20gb", False), ("", True)]
+)
 def test_a_node_that_boots_is_one_for_jobs_that_its_layout_holds(
     asked: str, is_double: bool
 ) -> None:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from tidegate.core.buy.dealing import shares
 from tidegate.core.demand.demand import Need, demand
@@ -290,11 +291,14 @@ class NoDoubleBuy(Check):
 
 
 def _holds(shape: Shape, kind: InstanceType, layout: str) -> bool:
-    """Whether a node of this type has it, as its GPUs are cut."""
-    if lacks(shape, kind):
-        return False
+    """Whether Slurm would start it on a node of this type, as its GPUs are cut: who names no type
+    gets any part, although none is cut for it.
+    """
     cut = dict(devices(layout, kind.profiles))
-    return not (cut and shape.gpus) or cut.get(shape.gpu_type, 0) >= shape.gpus
+    if cut and shape.gpus and shape.gres == "gpu":
+        there = cut.get(shape.gpu_type, 0) if shape.gpu_type else sum(cut.values())
+        return there >= shape.gpus and not lacks(replace(shape, gpus=0), kind)
+    return not lacks(shape, kind)
 
 
 class NothingWhileBlind(Check):
