@@ -9,6 +9,10 @@ from tidegate.wire.parts import Parts
 from tidegate.wire.pool_models import LimitsModel, PoolModel
 from tidegate.wire.problems import Place, Problem
 
+SMALLER = "ask less per node, or name a larger type"
+# A headroom names no part of a GPU, so that nobody knows what to cut for it.
+UNCUT = "keep whole nodes free (headroom_nodes), or this room in a pool whose GPUs are not cut"
+
 
 def _headroom(parts: Parts) -> Iterator[Problem]:
     """Some type of the pool holds it, Slurm takes such jobs, and limits leave room for it all."""
@@ -25,8 +29,9 @@ def _headroom(parts: Parts) -> Iterator[Problem]:
 def _never_held(place: Place, pool: PoolModel, headroom: Headroom) -> Iterator[Problem]:
     whys = [lacks(headroom.shape, each) for each in pool.selected]
     if all(whys):
+        is_of_cut = headroom.shape.gpus and all(each.profiles for each in pool.selected)
         text = f"no instance type of the pool holds one node's share: {whys[-1]}"
-        yield Problem(place, f"{text}: ask less per node, or name a larger type")
+        yield Problem(place, f"{text}: {UNCUT if is_of_cut else SMALLER}")
     if headroom.nodes > pool.max_job_nodes:
         text = f"{headroom.nodes}, but Slurm refuses jobs of more than {pool.max_job_nodes} nodes"
         yield Problem((*place, "nodes"), f"{text} here (max_job_nodes)")
