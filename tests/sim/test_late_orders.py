@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.make import T4, ZONE, cluster, pool
+from tests.make import T4, ZONE, cluster, pool, record
 from tests.sim.test_excuses import a_gang_of_two, first_node, promising, witnessed
 from tests.sim.test_rolls import deploy
 from tidegate.core.model.cluster import Reservation
@@ -19,6 +19,7 @@ from tidegate.sim.checks.leaving import OldNodesGo
 from tidegate.sim.checks.orders import GangsWhole, HoldsKept
 from tidegate.sim.checks.witness import Broken, Witness
 from tidegate.sim.draw import draw
+from tidegate.sim.slurm_table import SILENT_S
 from tidegate.sim.world import SimWorld
 
 
@@ -76,6 +77,26 @@ def test_a_gang_that_was_opened_and_lost_a_node_to_one_as_important_is_closed_in
         check.sent(Order("e-2-o0", OrderKind.DRAIN, (bought,), until_s, text="kept"))
 
     if is_fair:
+        check.started(lesser)
+    else:
+        with pytest.raises(Broken, match="which waits for gang"):
+            check.started(lesser)
+
+
+@pytest.mark.parametrize("missed_s", [5.0, -5.0])
+def test_a_gang_that_was_opened_as_one_of_its_nodes_had_died_is_broken_up(missed_s: float) -> None:
+    """Slurmctld misses the node for so long when the head writes what the plan sees."""
+    world, seen = witnessed()
+    check = GangsWhole(seen)
+    lesser, _, mate = a_gang_of_two(world, check)
+    (bought,) = lesser.node_names
+    world.ledger.all_nodes[mate] = replace(
+        record(mate), gated_for=world.ledger.all_nodes[bought].gated_for
+    )
+    check.commanded("undrain", (bought, mate))
+    world.slurm.nodes[mate].died_at_s = check.seen_s - SILENT_S - missed_s
+
+    if missed_s < 0:
         check.started(lesser)
     else:
         with pytest.raises(Broken, match="which waits for gang"):

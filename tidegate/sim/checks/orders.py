@@ -14,6 +14,7 @@ from tidegate.sim.happenings import OPERATORS
 from tidegate.sim.kept import is_block_ending
 from tidegate.sim.slurm_parts import SimJob, SimNode
 from tidegate.sim.slurm_rows import node_row
+from tidegate.sim.slurm_table import SILENT_S
 
 FIRST_EFFECT = {
     OrderKind.DRAIN: "drain",
@@ -207,6 +208,7 @@ class GangsWhole(Check):
         self.told_commits = 0  # how many commits there were when a look last told its plan
         self.seen_s = 0.0  # when what that plan saw was written
         self.beside: dict[str, set[str]] = {}  # nodes that were opened with each for its gang
+        self.opened_s: dict[str, float] = {}  # when that was written by which each was opened
         self.closing_s: dict[str, float] = {}  # until when an order to close each may come
         self.given_up: set[str] = set()
         self.dealt: dict[str, str] = {}
@@ -274,6 +276,7 @@ class GangsWhole(Check):
                 gang = self.promised.get(name)
                 kept = {each for each, its in self.promised.items() if gang and its == gang}
                 self.beside[name] = kept | set(names)
+                self.opened_s[name] = self.seen_s
                 self.closing_s.pop(name, None)
 
     def sent(self, order: Order) -> None:
@@ -315,12 +318,20 @@ class GangsWhole(Check):
         promised = {n for n, job_id in self.promised.items() if job_id in ids_of(owner)}
         kept = (promised | self._opened_with(name)) - mates - {name}
         gone = any(map(self._goes, mates | self._opened_with(name)))
+        gone |= any(self._died_unseen(each, name) for each in mates)
         is_broken_up = gone or any(map(self._is_held, mates | kept))
         is_broken_up |= any(self._is_dealt_anew(each, owner) for each in self._opened_with(name))
         # A more important job that has taken one of them leaves the gang waiting for another.
         taken = any(self._takers(mate) - {job.job_id} for mate in mates)
         if not (is_broken_up or taken or any(self._is_taken(name, owner) for name in kept)):
             raise self.broken(f"job {job.job_id} starts on {name}, which waits for gang {gang}")
+
+    def _died_unseen(self, mate: str, name: str) -> bool:
+        """Its slurmd has died, which slurmctld had not seen as the one beside it was opened."""
+        node = self.world.slurm.nodes.get(mate)
+        if node is None or node.died_at_s is None or name not in self.opened_s:
+            return False
+        return node.died_at_s + SILENT_S > self.opened_s[name]
 
     def _is_dealt_anew(self, name: str, owner: SimJob) -> bool:
         """The newest plan gives the node to a job that is no less important and has lost one of its
