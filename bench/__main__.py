@@ -22,7 +22,7 @@ from bench import (
     why,
 )
 from bench.figures import table, write
-from tests.contracts.real_slurm import why_not_here
+from local.slurm.daemons import why_not_here
 
 
 def main() -> None:

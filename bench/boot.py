@@ -16,24 +16,15 @@ from functools import partial
 from statistics import median
 
 from local import namespaces
+from local.boot.cloud import AWS_PORT, buy, start_cloud, template
+from local.boot.machines import LOCAL_NODE, READY, are_ready, boot_head, data_of_node
+from local.boot.values import A10GX4
 from local.hypervisor import Hypervisor
 from local.machine import Machine, MachineSpec
+from local.waiting import wait_for
 from local.world import World, WorldSettings
-from tests.boot.node_faults import ARCHIVE_AT
-from tests.e2e.boot_world import (
-    AWS_PORT,
-    LOCAL_NODE,
-    READY,
-    are_ready,
-    boot_head,
-    buy,
-    data_of_node,
-    start_cloud,
-    template,
-)
-from tests.userdata.values import A10GX4
-from tests.worlds import wait_for
 from tidegate.wire.console import boot_lines
+from userdata.image import ARCHIVE_AT
 from userdata.render import node_bundle
 
 RUNS = 5

@@ -21,7 +21,7 @@ from local.cloud import LocalCloud
 from local.deploy import deploy
 from local.router.functions import Invocation
 from local.router.router import Router
-from tests.contracts.real_slurm import eventually
+from local.waiting import eventually
 from tests.stack.world import StackWorld
 from tidegate.adapters.clock import SystemClock
 from tidegate.adapters.dynamodb import DynamoLedger

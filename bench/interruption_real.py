@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 from bench.deployed import Live, live
 from bench.figures import Figure, percentile, table
-from tests.contracts.real_slurm import RealSlurm, why_not_here
+from local.slurm.daemons import RealSlurm, why_not_here
 
 SINGLES, STORM = 20, 64
 NODES_PER_COMMAND = 50

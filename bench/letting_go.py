@@ -15,7 +15,8 @@ from tempfile import TemporaryDirectory
 
 from bench.deployed import Live, live
 from bench.figures import Figure, table
-from tests.contracts.real_slurm import RealSlurm, eventually, why_not_here
+from local.slurm.daemons import RealSlurm, why_not_here
+from local.waiting import eventually
 
 CLUSTER_FILE = Path(__file__).with_name("letting_go.yaml")
 ROUNDS = 3

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from bench.deployed import Live, live
 from bench.figures import Figure, table
-from tests.contracts.real_slurm import RealSlurm, slurm_of_its_own, why_not_here
+from local.slurm.daemons import RealSlurm, started_slurm, why_not_here
 from tests.make import T4_BIG, cluster, pool
 from tidegate.core.model.cluster import Limits
 from tidegate.core.model.ec2 import GATE_TAG, LAUNCH_TAG
@@ -167,7 +167,7 @@ def _ended(name: str) -> dict[str, object]:
 @contextmanager
 def deployed() -> Iterator[Gang]:
     """A cluster whose bought nodes join at once, drained where they are meant for a gang."""
-    with slurm_of_its_own() as slurm:
+    with started_slurm() as slurm:
         found: list[Gang] = []
 
         def boot(names: Sequence[str]) -> None:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.contracts.real_slurm import RealSlurm, eventually, why_not_here
+from local.slurm.daemons import RealSlurm, why_not_here
+from local.waiting import eventually
 from tidegate.adapters.slurm_cli import SlurmCli
 from tidegate.adapters.slurm_command import CommandRunner, Runner
 from tidegate.agent.orders import Worker

@@ -3,15 +3,10 @@
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-# What has not happened by then does not happen; a busy machine may be long about it.
-PATIENCE_S = 120.0
-POLL_S = 0.1
 
 
 def seen_in(module: str, *words: str, timeout_s: float) -> Any:
@@ -26,13 +21,3 @@ def seen_in(module: str, *words: str, timeout_s: float) -> Any:
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return json.loads(done.stdout)
-
-
-def wait_for(test: Callable[[], object], patience_s: float = PATIENCE_S) -> bool:
-    """Whether it was so before our patience ended."""
-    until_s = time.monotonic() + patience_s
-    while time.monotonic() < until_s:
-        if test():
-            return True
-        time.sleep(POLL_S)
-    return False

@@ -20,7 +20,7 @@ from userdata.values import Shared
 
 _FOLDER = "/opt/tidegate/boot"
 # Where the stub looks before it asks S3.
-_ARCHIVE = f"{_FOLDER}.tgz"
+ARCHIVE_AT = f"{_FOLDER}.tgz"
 _TOLD = "/opt/tidegate/image.env"
 # Of a document in S3, by default; and of one in the request.
 # Source: Image Builder's API, CreateComponent, `uri` and `data`.
@@ -73,7 +73,7 @@ def image_component(values: ImageValues, *, in_s3: bool = False) -> dict[str, ob
     """
     bundle = node_bundle()
     steps = [
-        _step("folder", 60, (f"mkdir -p {Path(_ARCHIVE).parent}",)),
+        _step("folder", 60, (f"mkdir -p {Path(ARCHIVE_AT).parent}",)),
         _fetched() if in_s3 else _step("archive", 60, _written(bundle)),
         _step("unpack", 60, (_has(bundle), _told(_settings(values)), *_UNPACK)),
         *(
@@ -110,7 +110,7 @@ def text_of(document: dict[str, object]) -> str:
 # The stages out of the archive.
 _UNPACK = (
     f"rm -rf {_FOLDER} && mkdir -p {_FOLDER} /etc/tidegate",
-    f"tar -xzf {_ARCHIVE} -C {_FOLDER} && cp {_TOLD} /etc/tidegate/boot.env",
+    f"tar -xzf {ARCHIVE_AT} -C {_FOLDER} && cp {_TOLD} /etc/tidegate/boot.env",
 )
 _CLEAN = f"rm -rf {_FOLDER} /etc/tidegate /run/tidegate /var/log/tidegate"
 # No daemon starts before the health gate, no key is shared by all clusters of an image, and
@@ -147,7 +147,7 @@ def _bound_s(stage: Stage) -> int:
 
 
 def _written(bundle: Bundle) -> tuple[str, ...]:
-    return (f"echo {base64.b64encode(bundle.archive).decode()} | base64 -d >{_ARCHIVE}",)
+    return (f"echo {base64.b64encode(bundle.archive).decode()} | base64 -d >{ARCHIVE_AT}",)
 
 
 def _fetched() -> Step:
@@ -158,7 +158,7 @@ def _fetched() -> Step:
         "action": "S3Download",
         "timeoutSeconds": 60,
         "onFailure": "Abort",
-        "inputs": [{"source": source, "destination": _ARCHIVE, "overwrite": True}],
+        "inputs": [{"source": source, "destination": ARCHIVE_AT, "overwrite": True}],
     }
 
 
@@ -186,7 +186,7 @@ def _holds(values: ImageValues) -> tuple[str, ...]:
 
 
 def _has(bundle: Bundle) -> str:
-    return f"echo '{bundle.sha256}  {_ARCHIVE}' | sha256sum -c"
+    return f"echo '{bundle.sha256}  {ARCHIVE_AT}' | sha256sum -c"
 
 
 def _complete(values: ImageValues) -> tuple[str, ...]:

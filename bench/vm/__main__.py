@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.vm.machines import Machines, became_ready, machines, made_image
 from bench.vm.probes import PROBES, Probe, people
 from local import namespaces
-from tests.worlds import wait_for
+from local.waiting import wait_for
 
 CACHE = Path(os.environ.get("TIDEGATE_VM_CACHE", "/var/tmp/tidegate-vm"))
 LAST_LINES = 1500

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from bench.vm.guest import Guest, GuestSpec
 from bench.vm.network import FILES_ADDRESS, HEAD_ADDRESS, Network
+from local.boot.machines import READY, data_of_head, data_of_node
+from local.boot.values import HEAD, NODE, SLURM
 from local.imds import Identity
 from local.namespaces import WORLD_DIR
-from tests.e2e.boot_world import READY, data_of_head, data_of_node
-from tests.userdata.values import HEAD, NODE, SLURM
-from tests.worlds import wait_for
+from local.waiting import wait_for
 from userdata.render import (
     HeadValues,
     MungeSecret,

@@ -4,10 +4,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from local.boot.cloud import Cloud, start_cloud
 from local.dns import Dns
 from local.imds import Identity, Imds
 from local.world import BRIDGE, BRIDGE_ADDRESS, HEAD_ADDRESS, raise_network
-from tests.e2e.boot_world import Cloud, start_cloud
 
 __all__ = ["BRIDGE", "FILES_ADDRESS", "HEAD_ADDRESS", "Network"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from bench.vm.guest import Guest
 from bench.vm.machines import BOOT_S, NODE_ID, SHORT_S, Machines, became_ready
-from tests.e2e.boot_world import READY
-from tests.worlds import wait_for
+from local.boot.machines import READY
+from local.waiting import wait_for
 
 # Without acceleration Slurm's commands take a second each, a job ten.
 JOB_S = 240.0

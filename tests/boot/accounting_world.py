@@ -10,12 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 from local import namespaces
+from local.boot.cloud import AWS_PORT, start_cloud
 from local.hypervisor import Hypervisor
 from local.machine import Machine
+from local.waiting import wait_for
 from local.world import World, WorldSettings
 from tests.boot.head_world import DATA, Stage, attach, booted, launch, run
-from tests.e2e.boot_world import AWS_PORT, start_cloud
-from tests.worlds import ROOT, wait_for
+from tests.worlds import ROOT
 
 PROGRAM = "/usr/local/sbin/tidegate-accounting"
 DUMP = "/shared/.tidegate/accounting/slurm_acct_db.sql.gz"

@@ -17,21 +17,13 @@ from typing import Any
 
 from cdk.agent_package import own_agent_package
 from local import namespaces
+from local.boot.cloud import AWS_PORT, BUNDLES, Cloud, publish_agent, start_cloud
+from local.boot.machines import LOCAL_SLURM, READY, data_of_head
+from local.boot.values import HEAD
 from local.machine import Machine, MachineSpec
+from local.waiting import wait_for
 from local.world import World, WorldSettings
-from tests.e2e.boot_world import (
-    AWS_PORT,
-    BUNDLES,
-    LOCAL_SLURM,
-    READY,
-    Cloud,
-    data_of_head,
-    publish_agent,
-    start_cloud,
-)
 from tests.e2e.restart_world import BUCKET, make_agents_way, run
-from tests.userdata.values import HEAD
-from tests.worlds import wait_for
 from tidegate.wire.digest import decode_digest
 from userdata.monitoring import METRICS_DIR, Monitoring
 from userdata.render import BundleAt, HeadValues

@@ -13,21 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from local import namespaces
+from local.boot.cloud import AWS_PORT, Cloud, start_cloud
+from local.boot.machines import LOCAL_NODE, LOCAL_SLURM, READY, data_of_head, data_of_node
+from local.boot.values import HEAD, T4X1
 from local.machine import Machine, MachineSpec
+from local.waiting import wait_for
 from local.world import World, WorldSettings
 from tests.boot.login_world import must, told
-from tests.e2e.boot_world import (
-    AWS_PORT,
-    LOCAL_NODE,
-    LOCAL_SLURM,
-    READY,
-    Cloud,
-    data_of_head,
-    data_of_node,
-    start_cloud,
-)
-from tests.userdata.values import HEAD, T4X1
-from tests.worlds import wait_for
 from userdata.directory import Directory, asked
 from userdata.render import LoginValues
 

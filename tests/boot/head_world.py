@@ -17,29 +17,24 @@ from pathlib import Path
 from typing import Any
 
 from local import namespaces
-from local.disks import Disk, ebs_link
-from local.hypervisor import Hypervisor
-from local.machine import Machine, MachineSpec
-from local.world import World, WorldSettings
-from tests.boot.node_faults import inline
-from tests.boot.node_world import digests
-from tests.e2e.boot_world import (
-    AWS_PORT,
+from local.boot.cloud import AWS_PORT, Cloud, buy, start_cloud, tags, template
+from local.boot.machines import (
     LOCAL_NODE,
     LOCAL_SLURM,
     READY,
-    Cloud,
-    buy,
     data_of_head,
     data_of_node,
     show_nodes,
-    start_cloud,
-    tags,
-    template,
 )
+from local.boot.values import HEAD, T4X1
+from local.disks import Disk, ebs_link
+from local.hypervisor import Hypervisor
+from local.machine import Machine, MachineSpec
+from local.waiting import wait_for
+from local.world import World, WorldSettings
+from tests.boot.node_faults import inline
+from tests.boot.node_world import digests
 from tests.e2e.people import add_user, people
-from tests.userdata.values import HEAD, T4X1
-from tests.worlds import wait_for
 from userdata.render import HeadValues, SlurmPartition
 
 MIB = 1 << 20

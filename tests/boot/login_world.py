@@ -11,22 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from local import namespaces
+from local.boot.cloud import AWS_PORT, Cloud, publish, start_cloud
+from local.boot.machines import LOCAL_NODE, LOCAL_SLURM, READY, data_of_head, data_of_node
+from local.boot.values import HEAD, T4X1
 from local.machine import Machine, MachineSpec
+from local.waiting import wait_for
 from local.world import World, WorldSettings
-from tests.e2e.boot_world import (
-    AWS_PORT,
-    LOCAL_NODE,
-    LOCAL_SLURM,
-    READY,
-    Cloud,
-    data_of_head,
-    data_of_node,
-    publish,
-    start_cloud,
-)
 from tests.e2e.secrecy import reaches_files, reaches_imds
-from tests.userdata.values import HEAD, T4X1
-from tests.worlds import wait_for
 from userdata.render import Hook, LoginValues, login_bundle, login_parameter, login_user_data
 
 PARAMETER = "/tidegate/dev/login"

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from local.boot.machines import READY
 from local.machine import Machine
-from tests.e2e.boot_world import READY
-from tests.worlds import wait_for
+from local.waiting import wait_for
 
 # Cases of node_faults.py with what a boot finds of an earlier one: parts of GPUs, a disk that was
 # formatted, an installed driver, exporters.

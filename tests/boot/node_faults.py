@@ -9,10 +9,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from local.boot.cloud import AWS_PORT
+from local.boot.machines import LOCAL_NODE
+from local.boot.values import A10GX4, SHARED
 from local.world import BRIDGE_ADDRESS
-from tests.e2e.boot_world import AWS_PORT, LOCAL_NODE
-from tests.userdata.values import A10GX4, SHARED
-from userdata.image import ImageValues
+from userdata.image import ARCHIVE_AT, ImageValues
 from userdata.render import GpuSettings, Hook, NodeValues, Repository, node_bundle
 
 STUBS = Path(__file__).parent / "stubs"
@@ -227,7 +228,6 @@ SSSD = {
 
 # An image with the stages of this version; those of another; and one made of a machine that ran.
 ARCHIVE = node_bundle().archive
-ARCHIVE_AT = "/opt/tidegate/boot.tgz"
 RAN = {
     "/opt/tidegate/boot/.is": f"{node_bundle().sha256}\n",
     "/opt/tidegate/boot/boot.sh": "#!/bin/sh\necho tampered with >>/dev/console\n",

@@ -18,9 +18,13 @@ from itertools import batched
 from typing import Any
 
 from local import namespaces
+from local.boot.cloud import AWS_PORT, BUNDLES, Cloud, publish, start_cloud, start_throttled_service
+from local.boot.machines import READY, boot_head, show_nodes
+from local.boot.values import A10GX4
 from local.disks import Disk
 from local.hypervisor import Hypervisor
 from local.machine import Machine, MachineSpec
+from local.waiting import wait_for
 from local.world import World, WorldSettings
 from tests.boot.node_again import AGAIN, again
 from tests.boot.node_faults import (
@@ -39,19 +43,6 @@ from tests.boot.node_faults import (
     XID,
     Fault,
 )
-from tests.e2e.boot_world import (
-    AWS_PORT,
-    BUNDLES,
-    READY,
-    Cloud,
-    boot_head,
-    publish,
-    show_nodes,
-    start_cloud,
-    start_throttled_service,
-)
-from tests.userdata.values import A10GX4
-from tests.worlds import wait_for
 from userdata.image import image_component
 from userdata.render import node_bundle, node_user_data
 

@@ -11,21 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from local import namespaces
+from local.boot.cloud import AWS_PORT, start_cloud
+from local.boot.machines import LOCAL_NODE, LOCAL_SLURM, data_of_head, show_nodes
+from local.boot.values import HEAD
 from local.machine import Machine, MachineSpec
+from local.waiting import wait_for
 from local.world import World, WorldSettings
 from tests.boot.head_world import AGAIN
 from tests.boot.node_faults import FAULTS, MOUNT_EFS_AFTER, Fault, stub
 from tests.boot.node_world import Stage, ended
-from tests.e2e.boot_world import (
-    AWS_PORT,
-    LOCAL_NODE,
-    LOCAL_SLURM,
-    data_of_head,
-    show_nodes,
-    start_cloud,
-)
-from tests.userdata.values import HEAD
-from tests.worlds import wait_for
 from userdata.bundle import read
 
 LAYER = Path(os.environ.get("TIDEGATE_CLOUD_INIT", "/var/tmp/tidegate-cloud-init"))

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from local.boot.bundles import graph_of
 from local.namespaces import can_enter
 from tests.boot.node_again import AGAIN
 from tests.boot.node_faults import FAULTS, JOB_ROLE, RELEASE
 from tests.boot.node_world import PLAN_ID
 from tests.make import node as slurm_node
-from tests.userdata.bundles import graph_of
 from tests.worlds import seen_in
 from tidegate.core.fleet.drains import Hand, hand
 from tidegate.core.model.events import BootFailed, NodeReady

@@ -8,11 +8,11 @@ import pytest
 from bench.vm.machines import head_values
 from bench.vm.network import FILES_ADDRESS
 from bench.vm.probes import PROBES
+from local.boot.bundles import opened
+from local.boot.overrides import beyond
+from local.boot.values import HEAD
 from local.namespaces import can_enter
 from local.world import BRIDGE_ADDRESS
-from tests.overrides import beyond
-from tests.userdata.bundles import opened
-from tests.userdata.values import HEAD
 from userdata.render import head_bundle
 
 WHY_NOT = can_enter()

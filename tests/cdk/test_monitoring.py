@@ -3,9 +3,9 @@
 import pytest
 
 from cdk.bootstrap import head_values, node_values, slurm_values
+from local.boot.bundles import opened
+from local.boot.values import AT as BUNDLE
 from tests.cdk.test_bootstrap import AGENT, AT, SHARED, cluster_file
-from tests.userdata.bundles import opened
-from tests.userdata.values import AT as BUNDLE
 from userdata.render import (
     HeadValues,
     NodeValues,

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from cdk.bootstrap import AgentNames, SharedNames, head_values, node_values
+from local.boot.bundles import opened, stub_of
 from tests.cdk.made import CLUSTERS, ROOT
-from tests.userdata.bundles import opened, stub_of
 from tests.userdata.test_render import MAX_STUB_BYTES
 from tidegate.wire.config import load_cluster
 from userdata.render import (

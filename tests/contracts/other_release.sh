@@ -1,5 +1,5 @@
 #!/bin/bash
-# A node with another Slurm than the head's, beside the head of slurm_bench.sh and in its network. Root:
+# A node with another Slurm than the head's, beside the head of local/slurm/slurm_bench.sh and in its network. Root:
 #   nsenter -t PID -n unshare --mount --uts --pid --fork --kill-child=SIGKILL \
 #       bash other_release.sh TREE DIR NAME
 # TREE: where its Slurm is. DIR, below /tmp: the head's, with the key of Munge in `munge.key`, and what the

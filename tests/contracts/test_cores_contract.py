@@ -2,7 +2,9 @@
 
 import pytest
 
-from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
+from local.slurm.daemons import RealSlurm
+from local.waiting import eventually
+from tests.contracts.real_slurm import slurm_of_its_own
 
 BY_CORES = "CPUs=48 Boards=1 SocketsPerBoard=1 CoresPerSocket=24 ThreadsPerCore=2"
 

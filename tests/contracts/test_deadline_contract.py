@@ -2,7 +2,8 @@
 
 import time
 
-from tests.contracts.real_slurm import RealSlurm, eventually
+from local.slurm.daemons import RealSlurm
+from local.waiting import eventually
 from tests.contracts.test_slurm_contract import (
     cluster,
     fresh_name,

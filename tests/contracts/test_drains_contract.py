@@ -7,7 +7,9 @@ from tempfile import mkdtemp
 
 import pytest
 
-from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
+from local.slurm.daemons import RealSlurm
+from local.waiting import eventually
+from tests.contracts.real_slurm import slurm_of_its_own
 from tidegate.agent.release import Pace, release
 from tidegate.core.fleet.drains import Hand, hand, told_by
 from tidegate.core.fleet.holds import held_by, hold_reason

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
+from local.slurm.daemons import RealSlurm
+from local.waiting import eventually
+from tests.contracts.real_slurm import slurm_of_its_own
 
 ROOT = Path(__file__).parents[2]
 CONF = ROOT / "tests" / "golden" / "slurm.conf"

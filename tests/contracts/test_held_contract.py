@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
+from local.slurm.daemons import RealSlurm
+from local.waiting import eventually
+from tests.contracts.real_slurm import slurm_of_its_own
 from tests.contracts.sim_slurm import SimBench
 from tests.contracts.test_slurm_contract import (
     Bench,

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from tests.contracts.real_slurm import RealSlurm, release_here, slurm_of_its_own
+from local.slurm.daemons import RealSlurm, release_here
+from tests.contracts.real_slurm import slurm_of_its_own
 from userdata.monitoring import Monitoring, prometheus_config
 
 # What the cluster file's `monitoring` adds to slurm.conf.

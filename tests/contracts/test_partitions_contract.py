@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
+from local.slurm.daemons import RealSlurm
+from local.waiting import eventually
+from tests.contracts.real_slurm import slurm_of_its_own
 from tests.make import T4_BIG, pool
 from tests.make import cluster as cluster_of
 from tests.wire.test_partitions import ALL

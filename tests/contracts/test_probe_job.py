@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from tests.contracts.real_slurm import RealSlurm, eventually
+from local.slurm.daemons import RealSlurm
+from local.waiting import eventually
 from tests.contracts.test_slurm_contract import cluster, fresh_name, real_bench
 from tests.make import T4_BIG, offering
 from tidegate.cli.probe.cheapest import Cheapest

@@ -1,6 +1,6 @@
 """`scontrol reboot`, as the planner counts on it (docs/real-slurm.md, l)."""
 
-from tests.contracts.real_slurm import eventually
+from local.waiting import eventually
 from tests.contracts.test_slurm_contract import (
     bench,
     cluster,

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
+from local.slurm.daemons import RealSlurm
+from local.waiting import eventually
+from tests.contracts.real_slurm import slurm_of_its_own
 from tests.contracts.test_slurm_contract import (
     Bench,
     bench,

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
+from local.slurm.daemons import RealSlurm
+from local.waiting import eventually
+from tests.contracts.real_slurm import slurm_of_its_own
 from tidegate.core.buy.parts import parts_of_node
 from tidegate.core.model.devices import Devices
 from tidegate.core.model.slurm import Job, Node, Shape

@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
+from local.slurm.daemons import RealSlurm
+from local.waiting import eventually
+from tests.contracts.real_slurm import slurm_of_its_own
 from tests.make import T4, T4_BIG, cluster, instance, offering, pool, record, snapshot
 from tidegate.agent.orders import Worker
 from tidegate.core.model.ec2 import InstanceType, Market

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.contracts.real_slurm import RealSlurm, eventually, release_here, slurm_of_its_own
-from tests.userdata.values import SLURM
+from local.boot.values import SLURM
+from local.slurm.daemons import RealSlurm, release_here
+from local.waiting import eventually
+from tests.contracts.real_slurm import slurm_of_its_own
 from userdata.slurm_conf import topology_conf
 
 FIRST = (25, 5)

@@ -13,7 +13,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.contracts.real_slurm import RealSlurm, eventually, why_not_here
+from local.slurm.daemons import RealSlurm, why_not_here
+from local.waiting import eventually
 
 TREES = [each.rstrip("/") for each in os.environ.get("TIDEGATE_UPGRADE_TREES", "").split()]
 WHY_NOT = why_not_here() or (

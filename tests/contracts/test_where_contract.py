@@ -5,7 +5,7 @@ Each test shows what Slurm does, and that the planner, given Slurm's own reading
 
 import time
 
-from tests.contracts.real_slurm import eventually
+from local.waiting import eventually
 from tests.contracts.sim_slurm import SimBench
 from tests.contracts.test_slurm_contract import (
     Bench,

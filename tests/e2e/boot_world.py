@@ -6,70 +6,39 @@ A program of its own, since pytest stays outside the namespaces:
     python -m tests.e2e.boot_world hold         a world with one machine, until it is killed
 """
 
-import base64
-import hashlib
 import json
-import logging
-import math
-import os
 import shlex
 import sys
-import threading
 import time
-import urllib.request
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
-import boto3
-from moto.server import ThreadedMotoServer
-
 from local import namespaces
+from local.boot.cloud import (
+    AWS_PORT,
+    THROTTLED_PORT,
+    Cloud,
+    buy,
+    instance_state,
+    start_cloud,
+    start_throttled_service,
+    template,
+)
+from local.boot.machines import (
+    LOCAL_NODE,
+    are_ready,
+    boot_head,
+    data_of_node,
+    show_nodes,
+)
+from local.boot.values import A10GX4, T4X1, T4X4
 from local.hypervisor import Hypervisor
 from local.machine import Machine, MachineSpec
+from local.waiting import PATIENCE_S, wait_for
 from local.world import BRIDGE_ADDRESS, World, WorldSettings
 from tests.e2e.people import add_user, home_at_login
 from tests.e2e.secrecy import firewall_restarted, leaks, reaches_files, reaches_imds, what_leaked
-from tests.overrides import assert_bounded_head
-from tests.userdata.values import A10GX4, HEAD, NODE, SLURM, T4X1, T4X4
-from tests.worlds import PATIENCE_S, wait_for
-from userdata.render import (
-    Bundle,
-    BundleAt,
-    HeadValues,
-    MungeSecret,
-    NodeShape,
-    NodeValues,
-    head_bundle,
-    head_parameter,
-    head_user_data,
-    node_bundle,
-    node_user_data,
-)
-
-AWS_PORT = 5000
-THROTTLED_PORT = 5001
-BUNDLES = "bundles"
-HEAD_PARAMETER = "/tidegate/dev/head"
-READY = "ready after"
-# A machine in namespaces shares this computer's cgroups and claims GPUs and memory that this
-# computer lacks, so slurmd must believe what it is told.
-LOCAL_SLURM = replace(
-    SLURM,
-    settings=(
-        ("ProctrackType", "proctrack/linuxproc"),
-        ("TaskPlugin", "task/none"),
-        ("SlurmdParameters", "config_overrides"),
-        ("JobAcctGatherType", "jobacct_gather/none"),
-        ("MpiDefault", "none"),
-    ),
-    cgroup=(("CgroupPlugin", "cgroup/v1"),),
-    has_task_prolog=True,
-)
-LOCAL_NODE = replace(NODE, spot_poll_s=0.5, register_wait_s=60)
+from userdata.render import NodeValues
 
 # What an ordinary user finds in a job: the batch step, then a step of srun.
 JOB = """#!/bin/bash
@@ -86,146 +55,6 @@ export -f looks
 srun bash -c looks >~/step
 scontrol show job "$SLURM_JOB_ID" | grep -o ' TRES=.*' >~/tres
 """
-
-
-@dataclass
-class Cloud:
-    """moto, the secrets in it, and clients to it."""
-
-    client: Callable[[str], Any]
-    ec2: Any
-    munge: MungeSecret
-    other: MungeSecret
-
-
-def start_cloud() -> Cloud:
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    ThreadedMotoServer(ip_address="0.0.0.0", port=AWS_PORT, verbose=False).start()
-    os.environ |= {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}
-    url = f"http://127.0.0.1:{AWS_PORT}"
-    make: Any = boto3.client
-
-    @cache
-    def client(service: str) -> Any:
-        return make(service, region_name="us-east-1", endpoint_url=url)
-
-    def secret(name: str) -> MungeSecret:
-        made = client("secretsmanager").create_secret(Name=name, SecretBinary=os.urandom(1024))
-        return MungeSecret(made["ARN"])
-
-    client("s3").create_bucket(Bucket=BUNDLES)
-    return Cloud(client, client("ec2"), secret("munge"), secret("other"))
-
-
-def publish(cloud: Cloud, bundle: Bundle) -> BundleAt:
-    """What the CDK's assets do."""
-    key = f"{bundle.sha256}.tgz"
-    cloud.client("s3").put_object(Bucket=BUNDLES, Key=key, Body=bundle.archive)
-    return BundleAt(BUNDLES, key, bundle.sha256)
-
-
-def publish_agent(cloud: Cloud, archive: Path) -> BundleAt:
-    """What the CDK's asset does."""
-    sha256 = hashlib.sha256(archive.read_bytes()).hexdigest()
-    key = f"{sha256}.tgz"
-    cloud.client("s3").put_object(Bucket=BUNDLES, Key=key, Body=archive.read_bytes())
-    return BundleAt(BUNDLES, key, sha256)
-
-
-def data_of_node(cloud: Cloud, values: NodeValues) -> str:
-    """User data of nodes, whose bundle is there."""
-    return node_user_data(values, publish(cloud, node_bundle()))
-
-
-def data_of_head(cloud: Cloud, values: HeadValues, parameter: str = HEAD_PARAMETER) -> str:
-    """User data of the head, whose parameter and bundle are there."""
-    assert_bounded_head(values)
-    told = head_parameter(values, publish(cloud, head_bundle(values)))
-    cloud.client("ssm").put_parameter(Name=parameter, Value=told, Type="String", Overwrite=True)
-    return head_user_data(values, parameter)
-
-
-def start_throttled_service(
-    port: int = THROTTLED_PORT, times: float = math.inf
-) -> ThreadingHTTPServer:
-    """A Secrets Manager that has no time so many times, and then answers."""
-    left = times
-
-    class Throttled(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            nonlocal left
-            left -= 1
-            asked = self.rfile.read(int(self.headers["Content-Length"]))
-            code, body = 400, b'{"__type": "ThrottlingException", "message": "Rate exceeded"}'
-            if left < 0:
-                real = urllib.request.Request(
-                    f"http://{BRIDGE_ADDRESS}:{AWS_PORT}/", asked, dict(self.headers)
-                )
-                with urllib.request.urlopen(real) as answer:
-                    code, body = 200, answer.read()
-            self.send_response(code)
-            self.send_header("Content-Type", "application/x-amz-json-1.1")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None: ...
-
-    server = ThreadingHTTPServer((BRIDGE_ADDRESS, port), Throttled)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return server
-
-
-def template(cloud: Cloud, name: str, user_data: str, *, profile: str = "") -> str:
-    data: dict[str, Any] = {
-        "ImageId": "ami-12345678",
-        "UserData": base64.b64encode(user_data.encode()).decode(),
-    }
-    if profile:
-        data["IamInstanceProfile"] = {"Name": profile}
-    made = cloud.ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=data)
-    return str(made["LaunchTemplate"]["LaunchTemplateId"])
-
-
-def tags(**found: str) -> list[dict[str, Any]]:
-    listed = [{"Key": f"tidegate:{key}", "Value": value} for key, value in found.items()]
-    return [{"ResourceType": "instance", "Tags": listed}]
-
-
-def buy(cloud: Cloud, template_id: str, shape: NodeShape, market: str, **found: str) -> str:
-    """One instance by CreateFleet; its id."""
-    made = cloud.ec2.create_fleet(
-        Type="instant",
-        LaunchTemplateConfigs=[
-            {
-                "LaunchTemplateSpecification": {"LaunchTemplateId": template_id, "Version": "1"},
-                "Overrides": [
-                    {"InstanceType": shape.instance_type, "AvailabilityZone": "us-east-1b"}
-                ],
-            }
-        ],
-        TargetCapacitySpecification={
-            "TotalTargetCapacity": 1,
-            "DefaultTargetCapacityType": market,
-        },
-        TagSpecifications=tags(**found),
-    )
-    return str(made["Instances"][0]["InstanceIds"][0])
-
-
-def boot_head(cloud: Cloud, world: World) -> Machine:
-    values = replace(HEAD, slurm=LOCAL_SLURM, munge=cloud.munge, agent=None)
-    template_id = template(cloud, "head", data_of_head(cloud, values))
-    cloud.ec2.run_instances(
-        MinCount=1,
-        MaxCount=1,
-        InstanceType="m7i.large",
-        LaunchTemplate={"LaunchTemplateId": template_id, "Version": "1"},
-        TagSpecifications=tags(role="head"),
-    )
-    wait_for(lambda: world.head and READY in world.head.console.read_text())
-    assert world.head
-    return world.head
 
 
 def broken_specs(cloud: Cloud) -> dict[str, MachineSpec]:
@@ -270,18 +99,6 @@ def run_job(head: Machine, world: World, names: list[str]) -> dict[str, list[str
     return {"sbatch": [done.stderr], **found, "owner": [str((home / "batch").stat().st_uid)]}
 
 
-def show_nodes(head: Machine) -> dict[str, dict[str, str]]:
-    shown = head.run(["scontrol", "-o", "show", "nodes"]).stdout.splitlines()
-    rows = [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in shown]
-    named = {row["NodeName"]: row for row in rows if "NodeName" in row}
-    return {name: row for name, row in named.items() if not name.startswith("ph-")}
-
-
-def instance_state(cloud: Cloud, instance_id: str) -> str:
-    answer = cloud.ec2.describe_instances(InstanceIds=[instance_id])
-    return str(answer["Reservations"][0]["Instances"][0]["State"]["Name"])
-
-
 def buy_nodes(cloud: Cloud) -> dict[str, str]:
     template_id = template(
         cloud, "node", data_of_node(cloud, replace(LOCAL_NODE, munge=cloud.munge))
@@ -292,11 +109,6 @@ def buy_nodes(cloud: Cloud) -> dict[str, str]:
         "a10gx4": buy(cloud, template_id, A10GX4, "spot", pool="gpu"),
         "gated": buy(cloud, template_id, A10GX4, "spot", pool="gpu", gate="drain"),
     }
-
-
-def are_ready(hypervisor: Hypervisor, instance_ids: Iterable[str]) -> bool:
-    machines = [hypervisor.machine(instance_id) for instance_id in instance_ids]
-    return all(machine and READY in machine.console.read_text() for machine in machines)
 
 
 def break_nodes(cloud: Cloud, world: World) -> dict[str, dict[str, Any]]:

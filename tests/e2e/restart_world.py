@@ -14,28 +14,30 @@ from botocore.exceptions import ClientError
 
 from cdk.agent_package import own_agent_package
 from local import namespaces
-from local.hypervisor import Hypervisor
-from local.instance_roles import install_instance_profiles
-from local.machine import Machine
-from local.world import BRIDGE_ADDRESS, World, WorldSettings
-from tests.e2e.boot_world import (
+from local.boot.cloud import (
     AWS_PORT,
-    LOCAL_NODE,
-    LOCAL_SLURM,
-    READY,
     Cloud,
     buy,
-    data_of_head,
-    data_of_node,
     instance_state,
     publish_agent,
-    show_nodes,
     start_cloud,
     tags,
     template,
 )
-from tests.userdata.values import HEAD, T4X1
-from tests.worlds import wait_for
+from local.boot.machines import (
+    LOCAL_NODE,
+    LOCAL_SLURM,
+    READY,
+    data_of_head,
+    data_of_node,
+    show_nodes,
+)
+from local.boot.values import HEAD, T4X1
+from local.hypervisor import Hypervisor
+from local.instance_roles import install_instance_profiles
+from local.machine import Machine
+from local.waiting import wait_for
+from local.world import BRIDGE_ADDRESS, World, WorldSettings
 from tidegate.wire.digest import decode_digest
 
 ROOT = Path(__file__).parents[2]

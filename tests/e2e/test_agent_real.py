@@ -11,8 +11,10 @@ from functools import partial
 import pytest
 
 from bench.slip_in import Race
+from local.slurm.daemons import RealSlurm
+from local.waiting import eventually
 from tests.agent.fakes import FakeBus, NotingWaker
-from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
+from tests.contracts.real_slurm import slurm_of_its_own
 from tidegate.adapters.clock import SystemClock
 from tidegate.agent.loop import Agent
 from tidegate.agent.notes import Notes

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.resume import PATIENCE_S, Gang, deployed
+from local.slurm.daemons import why_not_here
 
 NODES = 3
 SCRIPT = "trap 'echo got >> {notes}' USR1; for i in $(seq 3000); do sleep 0.1; done"
@@ -16,6 +17,8 @@ EXAMPLE = Path(__file__).parents[2] / "docs" / "experiments" / "auto_resume"
 
 @pytest.fixture(scope="module")
 def gang() -> Iterator[Gang]:
+    if reason := why_not_here():
+        pytest.skip(reason)
     with deployed() as made:
         yield made
 

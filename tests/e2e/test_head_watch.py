@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.contracts.real_slurm import RealSlurm, eventually
+from local.slurm.daemons import RealSlurm
+from local.waiting import eventually
 from tests.e2e.test_agent_real import cluster, fresh_name
 
 __all__ = ["cluster"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from bench.letting_go import AT_MOST_S, Leaving, leaving
-from tests.contracts.real_slurm import why_not_here
+from local.slurm.daemons import why_not_here
 from tidegate.core.model.slurm import Node
 
 FEATURES = "gpu,t4"

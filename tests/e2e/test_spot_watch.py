@@ -11,7 +11,8 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.contracts.real_slurm import RealSlurm, eventually
+from local.slurm.daemons import RealSlurm
+from local.waiting import eventually
 from tests.e2e.test_agent_real import Running, cluster, fresh_name, running
 from tests.make import SAVING
 from tidegate.core.model.drain_reason import DrainCode, DrainReason

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.real_slurm import RealSlurm, slurm_of_its_own
+from local.slurm.daemons import RealSlurm
+from tests.contracts.real_slurm import slurm_of_its_own
 from tidegate.agent.price_file import NAME, text_of
 from tidegate.core.offers.price_list import ListedPrice
 from userdata.bundle import read

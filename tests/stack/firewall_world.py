@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from local import namespaces
+from local.boot.cloud import AWS_PORT
 from local.cloud import IMAGE_ID, LocalCloud
 from local.deploy import Deployment, deploy
 from local.hypervisor import Hypervisor
 from local.imds import ADDRESS as METADATA_ADDRESS
 from local.machine import Machine
+from local.waiting import wait_for
 from local.world import BRIDGE_ADDRESS, FILES_ADDRESS, World, WorldSettings
-from tests.e2e.boot_world import AWS_PORT
 from tests.stack.world import STACK
-from tests.worlds import wait_for
 
 SSH, SLURMCTLD, SLURMD, ANY, NFS = 22, 6817, 6818, 45123, 2049
 LISTENER = f"""#!/usr/bin/env python3

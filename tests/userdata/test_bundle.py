@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.userdata.bundles import opened
-from tests.userdata.values import AT, HEAD, NODE
+from local.boot.bundles import opened
+from local.boot.values import AT, HEAD, NODE
 from userdata.bundle import HERE, Stage, in_order, read, without_comments
 from userdata.render import (
     MungeSecret,

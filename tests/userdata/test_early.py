@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cdk.proxy import with_proxy
-from tests.userdata.values import AT, NODE
+from local.boot.values import AT, NODE
 from tidegate.wire.deployment import ProxyModel
 from userdata.bundle import read
 from userdata.render import node_user_data

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from local.boot.bundles import graph_of
 from tests.userdata.awstoe import faults_of
-from tests.userdata.bundles import graph_of
 from userdata.image import (
     BUNDLE,
     MAX_COMPONENT_BYTES,

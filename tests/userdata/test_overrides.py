@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.contracts.real_slurm import SCRIPT
-from tests.e2e.boot_world import LOCAL_SLURM
-from tests.overrides import (
+from local.boot.machines import LOCAL_SLURM
+from local.boot.overrides import (
     OF_NAMESPACES,
     QUICKER,
     assert_bounded_bench,
     assert_bounded_head,
     settings,
 )
-from tests.userdata.values import HEAD, SLURM
+from local.boot.values import HEAD, SLURM
+from local.slurm.daemons import SCRIPT
 from userdata.render import slurm_conf
 
 ROOT = Path(__file__).parents[2]
@@ -60,7 +60,7 @@ def test_what_is_only_quicker_is_no_setting_of_the_product():
 
 
 def test_nobody_else_writes_a_slurm_conf():
-    """Those here ask tests/overrides.py; docs/experiments are not run by tests."""
+    """Those here ask local/boot/overrides.py; docs/experiments are not run by tests."""
     writers = {
         path.relative_to(ROOT).as_posix()
         for folder in ("tests", "local", "bench")
@@ -69,6 +69,6 @@ def test_nobody_else_writes_a_slurm_conf():
     }
 
     assert writers - {"tests/userdata/test_overrides.py"} == {
-        "tests/contracts/slurm_bench.sh",
+        "local/slurm/slurm_bench.sh",
         "tests/golden/slurm.conf",
     }

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.userdata.bundles import graph_of, opened, stub_of
-from tests.userdata.values import A10GX4, AGENT, AT, HEAD, MUNGE, NODE, SHARED, SLURM
+from local.boot.bundles import graph_of, opened, stub_of
+from local.boot.values import A10GX4, AGENT, AT, HEAD, MUNGE, NODE, SHARED, SLURM
 from tidegate.core.model.ec2 import GATE_TAG, POOL_TAG
 from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.rules import MAX_PLACEHOLDERS

@@ -14,8 +14,8 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+from local.boot.values import AT, NODE
 from tests.userdata.test_render import shellcheck
-from tests.userdata.values import AT, NODE
 from userdata.render import node_user_data
 
 SIGNER = Path(__file__).parents[2] / "userdata" / "sign.py"

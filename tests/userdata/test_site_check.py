@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.userdata.bundles import opened
-from tests.userdata.values import HEAD
+from local.boot.bundles import opened
+from local.boot.values import HEAD
 from userdata.bundle import read
 from userdata.render import head_bundle, head_parameter
 from userdata.site_check import SCRIPT, SiteCheckValues, check_files

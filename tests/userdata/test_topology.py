@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.userdata.bundles import opened
+from local.boot.bundles import opened
+from local.boot.values import HEAD, NODE, SLURM
 from tests.userdata.test_slurmd import conf
-from tests.userdata.values import HEAD, NODE, SLURM
 from userdata.render import head_bundle, node_bundle
 from userdata.slurm_conf import topology_conf
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# A real slurmctld and dynamic nodes in namespaces, for the contract suite. As root:
+# A real slurmctld and dynamic nodes in namespaces, for contracts and benches. As root:
 #   unshare --net --uts --mount --pid --fork --kill-child=SIGKILL --mount-proc \
 #       bash slurm_bench.sh head DIR [slurm.conf line...]
 # With TIDEGATE_SLURM_ROOT=TREE everything runs in that tree (another Debian, another Slurm);

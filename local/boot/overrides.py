@@ -1,14 +1,14 @@
-"""What a test may change in the product's slurm.conf and cgroup.conf, each with its reason.
+"""What this computer may change in the product's slurm.conf and cgroup.conf, each with its reason.
 
 A setting that only tests have hides what the product's own does on a machine. Whoever starts a
-slurmctld for a test asks here first.
+slurmctld here asks first.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tests.userdata.bundles import opened
-from tests.userdata.values import HEAD, SLURM
+from local.boot.bundles import opened
+from local.boot.values import HEAD, SLURM
 from userdata.render import HeadValues, head_bundle, slurm_conf
 
 # A machine in namespaces shares this computer's cgroups, and claims what this computer lacks.
@@ -76,7 +76,7 @@ def assert_bounded_head(values: HeadValues) -> None:
     made, own = opened(head_bundle(values)), opened(head_bundle(product))
     for name in ("files/slurm.conf", "files/cgroup.conf"):
         left = beyond(made[name], own[name], OF_NAMESPACES, QUICKER, REFUSED)
-        assert not left, f"{name} of a test differs by {sorted(left)}: see tests/overrides.py"
+        assert not left, f"{name} differs by {sorted(left)}: see local/boot/overrides.py"
 
 
 def assert_bounded_bench(conf: str, cgroup_conf: str) -> None:
@@ -84,4 +84,4 @@ def assert_bounded_bench(conf: str, cgroup_conf: str) -> None:
     own = opened(head_bundle(HEAD))
     left = beyond(conf, slurm_conf(SLURM), OF_NAMESPACES, QUICKER, OF_THE_BENCH)
     left |= beyond(cgroup_conf, own["files/cgroup.conf"], OF_NAMESPACES, OF_THE_BENCH)
-    assert not left, f"a bench differs by {sorted(left)}: see tests/overrides.py"
+    assert not left, f"a bench differs by {sorted(left)}: see local/boot/overrides.py"

@@ -1,4 +1,4 @@
-"""What is in a bundle, for tests."""
+"""What is in a bundle, and in the user data that fetches it."""
 
 import io
 import tarfile

@@ -1,0 +1,1 @@
+"""The real Slurm of this computer."""
