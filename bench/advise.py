@@ -2,7 +2,7 @@
 
     python -m bench.advise FOLDER        with the folder of the public histories, gzipped CSV
 
-These tell of no user and no use: both are drawn (tests/advise/history.py).
+These tell of no user and no use: both are drawn (`bench/sacct_history.py`).
 """
 
 import sys
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.figures import Figure, table
 from bench.replay import BOOT_S, WINDOWS, trace_of
-from tests.advise.history import dressed, text
+from bench.sacct_history import dressed, text
 from tidegate.sim.advise.proof import Studied
 from tidegate.sim.advise.usage import read_usage
 from tidegate.sim.replay.trace import read_trace

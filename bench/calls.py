@@ -10,23 +10,26 @@ port allows. Each call of a port counts for the AWS calls that its adapter makes
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from bench import small
 from bench.figures import Figure, table
-from tests import make
 from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.digest import Digest, Stamp
 from tidegate.core.model.ec2 import Market
-from tidegate.core.model.slurm import Job, Node
+from tidegate.core.model.slurm import Job, Node, NodeState, Reading, Shape
 from tidegate.ports import FLEETS_AT_ONCE
 from tidegate.service.control import Control, Looked
 from tidegate.sim.bus import SimBus
 from tidegate.sim.clock import SimClock
 from tidegate.sim.ec2 import SimCompute
 from tidegate.sim.ledger import SimLedger
+from tidegate.sim.placement import placement
 
 FLEET_S, OTHER_S = 3.0, 0.05
 ASKED_WITHIN_S = 20.0
 LIVES_S = 45.0  # a planner's time-out
+RELEASE = "22.05.8"
 CALLS_MAX = 60
 NODES, GANG = 1000, 8
 
@@ -53,11 +56,12 @@ def unlike_gangs() -> list[Job]:
 
 def _job(number: int, nodes: int = 1) -> Job:
     """Each node is the job's alone."""
-    return make.job(number, nodes=nodes, gpus=4, gpu_type="a10g")
+    shape = Shape(small.A10G_BIG.gpus, small.A10G_BIG.gpu_type, 1, 1000)
+    return Job(str(number), "PENDING", ("gpu",), nodes, shape, "ada", reason="Resources")
 
 
 def cluster() -> Cluster:
-    return make.cluster(make.pool("a10g", (make.A10G,), markets=(Market.ON_DEMAND,)))
+    return small.cluster(small.A10G_BIG, markets=(Market.ON_DEMAND,))
 
 
 @dataclass
@@ -80,13 +84,14 @@ class Slow:
         """The head reports these jobs and nodes; then one planner looks."""
         self.calls.clear()
         self.sequence += 1
-        digest = make.digest(jobs, nodes, sequence=self.sequence)
-        self.bus.put_digest(replace(digest, written_at_s=self.clock.now_s()))
+        stamp = Stamp("i-head", agent_started_at_s=0.0, sequence=self.sequence)
+        reading = Reading(RELEASE, tuple(jobs), tuple(nodes))
+        self.bus.put_digest(Digest(self.of.name, stamp, self.clock.now_s(), reading))
         for port in (self.compute, self.ledger, self.bus):
             port.faults = self._passes
         self.began_s = self.clock.now_s()
         parts = self.of, self.compute, self.ledger, self.bus, self.clock
-        return Control(*parts, make.placement(self.of)).look()
+        return Control(*parts, placement(self.of)).look()
 
     @property
     def took_s(self) -> float:
@@ -116,8 +121,21 @@ CASES: dict[str, Callable[[], Sequence[Job]]] = {
 
 def joined(slow: Slow, idle_s: float = 0.0) -> list[Node]:
     """Every instance as a node of Slurm, without a job for so long."""
-    nodes = [make.node(each.instance_id, make.A10G) for each in slow.compute.live()]
-    return [replace(each, last_busy_at_s=slow.clock.now_s() - idle_s) for each in nodes]
+    busy_at_s = slow.clock.now_s() - idle_s
+    return [_node(each.instance_id, busy_at_s) for each in slow.compute.live()]
+
+
+def _node(name: str, last_busy_at_s: float) -> Node:
+    kind = small.A10G_BIG
+    return Node(
+        name,
+        NodeState.parse("IDLE+DYNAMIC_NORM"),
+        kind.vcpus,
+        kind.slurm_memory_mib,
+        kind.gpus,
+        kind.gpu_type,
+        last_busy_at_s=last_busy_at_s,
+    )
 
 
 def afterwards() -> Iterator[tuple[str, Slow]]:

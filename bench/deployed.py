@@ -21,8 +21,8 @@ from local.cloud import LocalCloud
 from local.deploy import deploy
 from local.router.functions import Invocation
 from local.router.router import Router
+from local.stack_world import StackWorld
 from local.waiting import eventually
-from tests.stack.world import StackWorld
 from tidegate.adapters.clock import SystemClock
 from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.agent.loop import HEARTBEAT_S, Agent

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bench.figures import Figure, percentile
-from tests.make import T4, cluster, record
+from bench.small import T4, cluster
 from tidegate.agent.loop import Agent
 from tidegate.agent.run import arriving
+from tidegate.core.model.ec2 import Market
 from tidegate.core.model.events import SpotInterruption
+from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.core.model.slurm import Shape
 from tidegate.ports import Clock
 from tidegate.service.interruptions import Interruptions
@@ -73,16 +75,25 @@ class Storm:
     def __init__(self) -> None:
         self.clock = SimClock()
         self.head_clock = SimClock(self.clock.now_s())
-        of = cluster()
+        of = cluster(T4, markets=(Market.SPOT,))
+        ((_, offering),) = of.pools[0].offerings()
         self.bus, self.ledger = SimBus(self.clock), SimLedger(self.clock)
         slurm = SimSlurm(of, self.clock)
         self.names = [f"i-{number:017x}" for number in range(NOTICES)]
         for name in self.names:
-            features = of.pools[0].features(T4.name, record().offering.market)
+            features = of.pools[0].features(T4.name, offering.market)
             node = SimNode(name, T4.vcpus, T4.slurm_memory_mib, 1, "t4", features)
             slurm.register(node)
             slurm.submit(Submit("ada", Shape(1, "t4"), 1e6, comment="tidegate:ckpt=USR1@20"))
-        self.ledger.all_nodes = {name: record(name) for name in self.names}
+        self.ledger.all_nodes = {
+            name: NodeRecord(
+                *(name, "l-0", of.pools[0].name, offering),
+                launched_at_s=self.clock.now_s(),
+                usd_per_hour=of.prices[offering],
+                phase=Phase.JOINED,
+            )
+            for name in self.names
+        }
         self.slurm = CostlySlurm(slurm, self.head_clock, self.head_clock.advance)
         self.agent = Agent(
             slurm=self.slurm,

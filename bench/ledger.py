@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bench.figures import Figure, table
+from bench.workload import NOW_S
 from local.cloud import LocalCloud
-from tests.cloud_resources import CloudNames, create_resources
-from tests.make import NOW_S
+from local.cloud_resources import CloudNames, create_resources
 from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.adapters.ledger_items import PARTITION
 from tidegate.cli import cost

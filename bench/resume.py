@@ -10,12 +10,12 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from bench.deployed import Live, live
 from bench.figures import Figure, table
+from bench.small import T4_BIG, UNLIMITED, cluster
 from local.slurm.daemons import RealSlurm, started_slurm, why_not_here
-from tests.make import T4_BIG, cluster, pool
 from tidegate.core.model.cluster import Limits
 from tidegate.core.model.ec2 import GATE_TAG, LAUNCH_TAG
 from tidegate.core.model.slurm import SetBy, Shape
@@ -61,10 +61,9 @@ class Story:
         w.slurm.table.on_start.append(lambda job: self.note(f"job {job.job_id} starts"))
 
 
-def story(limits: Limits | None = None, *, spare_nodes: int = 0) -> Story:
+def story(limits: Limits = UNLIMITED, *, spare_nodes: int = 0) -> Story:
     """The gang has run for a while, and the spare nodes are there."""
-    of = replace(pool(types=(T4_BIG,), limits=limits or Limits()), headroom_nodes=spare_nodes)
-    w = SimWorld(cluster(of), lambda _: BOOT_S)
+    w = SimWorld(cluster(T4_BIG, limits=limits, spare_nodes=spare_nodes), lambda _: BOOT_S)
     job_id = w.slurm.submit(Submit("ada", NODE, 20_000.0, nodes=2, priority=1))
     w.step(200)
     found = Story(w, w.slurm.jobs[job_id])

@@ -52,6 +52,10 @@ MISTAKES = [
     (architecture.import_directions, "cdk/a.py", "from tidegate.service import control"),
     (architecture.import_directions, "lambdas/a.py", "import local.cloud"),
     (architecture.import_directions, "local/a.py", "import tests.make"),
+    (architecture.import_directions, "local/a.py", "from bench import figures"),
+    (architecture.import_directions, "tidegate/sim/a.py", "import bench.small"),
+    (architecture.import_directions, "bench/a.py", "from tests import make"),
+    (architecture.import_directions, "bench/vm/a.py", "import tests.boot.node_world"),
     (architecture.rooms_of_core, "tidegate/core/a.py", "import dataclasses"),
     (architecture.rooms_of_core, "tidegate/core/model/a.py", "import tidegate.core.fleet.judge"),
     (architecture.rooms_of_core, "tidegate/core/passes/a.py", "from tidegate.core import planner"),
@@ -109,6 +113,7 @@ ALLOWED = [
     ("tidegate/wire/a.py", "class A(BaseModel):\n    model_config = ConfigDict(**FINITE)"),
     ("cdk/a.py", "from tidegate.wire.config import load_cluster\nimport userdata.render"),
     ("local/a.py", "import boto3\nimport tidegate.wiring"),
+    ("bench/a.py", "import boto3\nimport local.cloud\nfrom tidegate.core.model import cluster"),
     ("tests/a.py", "import sys\ndef test_a(monkeypatch): monkeypatch.setattr(sys, 'argv', [])"),
 ]
 

@@ -8,7 +8,7 @@ import pytest
 from botocore.stub import Stubber
 
 from local.cloud import IMAGE_ID, LocalCloud
-from tests.cloud_resources import CloudNames
+from local.cloud_resources import CloudNames
 from tidegate.adapters.account import EBS_AWS_KEY, Account, Image
 from tidegate.core.model.errors import NotAuthorized
 

@@ -19,7 +19,7 @@ from bench.calls import (
     unlike_gangs,
 )
 from local.cloud import LocalCloud
-from tests.cloud_resources import CloudNames, create_launch_template
+from local.cloud_resources import CloudNames, create_launch_template
 from tests.make import digest
 from tidegate.adapters.bus import AwsBus
 from tidegate.adapters.dynamodb import DynamoLedger

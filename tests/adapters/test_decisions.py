@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from local.cloud import LocalCloud
-from tests.cloud_resources import CloudNames
+from local.cloud_resources import CloudNames
 from tests.contracts.conftest import cloud, names
 from tests.make import NOW_S, job, snapshot
 from tidegate.adapters.decisions import S3Decisions

@@ -7,7 +7,7 @@ import pytest
 
 from bench.ledger import Counting, Read, write_day
 from local.cloud import LocalCloud
-from tests.cloud_resources import CloudNames
+from local.cloud_resources import CloudNames
 from tests.contracts.test_ledger_contract import launch
 from tests.make import NOW_S, offering, record
 from tidegate.adapters.dynamodb import DynamoLedger

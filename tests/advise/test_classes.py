@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.advise.history import DAY_S
+from bench.sacct_history import DAY_S
 from tidegate.sim.advise.classes import (
     Asks,
     Proposal,

@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from tests.advise.history import DAY_S, ran, text, tres
+from bench.sacct_history import DAY_S, ran, text, tres
 from tidegate.sim.advise.classes import ClassKey, Proposal, Silent
 from tidegate.sim.advise.fitting import on_its_gpus
 from tidegate.sim.advise.proof import Studied

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.advise.history import ran, row, step, text, tres, when
+from bench.sacct_history import ran, row, step, text, tres, when
 from tidegate.sim.advise.usage import COLUMNS, Used, read_usage
 from tidegate.sim.replay.trace import BadTrace, read_trace
 

@@ -13,8 +13,8 @@ from typer.testing import CliRunner, Result
 
 from lambdas.planner import on_looks
 from local.cloud import IMAGE_ID, LocalCloud
+from local.cloud_resources import CloudNames, create_launch_template
 from tests.adapters.test_head_shell import SESSION, SUDO
-from tests.cloud_resources import CloudNames, create_launch_template
 from tests.contracts.conftest import cloud, names
 from tests.lambdas.conftest import messages
 from tidegate.adapters.bus import AwsBus

@@ -11,8 +11,8 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from local.cloud import LocalCloud
+from local.cloud_resources import CloudNames, create_resources
 from local.deploy import AMI_PARAMETERS, place_of, publish_image_parameters
-from tests.cloud_resources import CloudNames, create_resources
 from tests.wire.cluster_files import good
 from tidegate.adapters.account import EBS_AWS_KEY
 from tidegate.cli.main import app

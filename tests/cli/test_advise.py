@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.advise.history import ran, text
+from bench.sacct_history import ran, text
 from tests.advise.test_proof import CLUSTER, LARGE, SMALL, history
 from tests.cli.conftest import Town
 from tidegate.cli.main import app

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from local.cloud import LocalCloud
-from tests.cloud_resources import CloudNames, create_launch_template
+from local.cloud_resources import CloudNames, create_launch_template
 from tests.contracts.conftest import cloud, names
 from tidegate.adapters.ec2 import Ec2Compute
 from tidegate.adapters.functions import read_environment

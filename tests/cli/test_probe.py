@@ -11,10 +11,10 @@ import yaml
 from moto.cloudformation.models import cloudformation_backends
 from typer.testing import CliRunner, Result
 
+from local.cloud_resources import CloudNames
 from local.deploy import BOOTSTRAP_PARAMETER, place_of
 from local.shims.resource import Place
 from tests.cli.region import TRUST, Region, names, region
-from tests.cloud_resources import CloudNames
 from tests.contracts.conftest import cloud
 from tests.wire.cluster_files import good
 from tidegate.cli.main import app

@@ -8,8 +8,8 @@ import yaml
 from botocore.exceptions import NoCredentialsError
 from typer.testing import CliRunner
 
+from local.cloud_resources import CloudNames
 from tests.cli.region import ARM_IMAGE, LARGE_IMAGE, TRUST, Region, gateway, lead, names, region
-from tests.cloud_resources import CloudNames
 from tests.contracts.conftest import cloud
 from tests.wire.cluster_files import good
 from tidegate.cli.main import app

@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from local.cloud import LocalCloud
-from tests.cloud_resources import CloudNames, create_resources
+from local.cloud_resources import CloudNames, create_resources
 from tests.make import NOW_S
 from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.ports import Ledger

@@ -8,8 +8,8 @@ from typing import Protocol
 import pytest
 
 from local.cloud import LocalCloud
+from local.cloud_resources import CloudNames
 from tests import make
-from tests.cloud_resources import CloudNames
 from tidegate.adapters.bus import AwsBus
 from tidegate.core.model.digest import Digest
 from tidegate.core.model.errors import BadEvent

@@ -3,7 +3,7 @@
 import pytest
 
 from local.cloud import LocalCloud
-from tests.cloud_resources import CloudNames
+from local.cloud_resources import CloudNames
 from tidegate.adapters.cluster_file import read_cluster_file
 from tidegate.core.model.errors import BadConfig
 

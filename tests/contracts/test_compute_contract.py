@@ -6,7 +6,7 @@ from typing import Protocol
 import pytest
 
 from local.cloud import LocalCloud
-from tests.cloud_resources import CloudNames, create_launch_template
+from local.cloud_resources import CloudNames, create_launch_template
 from tidegate.adapters.ec2 import Ec2Compute
 from tidegate.core.model.ec2 import (
     LAUNCH_TAG,

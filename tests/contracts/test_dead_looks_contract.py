@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from local.cloud import LocalCloud
-from tests.cloud_resources import CloudNames
+from local.cloud_resources import CloudNames
 from tidegate.adapters.dead_looks import SqsDeadLooks
 from tidegate.ports import DeadLooks
 from tidegate.sim.bus import SimDeadLooks

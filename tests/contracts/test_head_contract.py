@@ -5,7 +5,7 @@ from typing import Protocol
 import pytest
 
 from local.cloud import IMAGE_ID, LocalCloud
-from tests.cloud_resources import CloudNames
+from local.cloud_resources import CloudNames
 from tidegate.adapters.ec2_head import Ec2Head
 from tidegate.core.model.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG, InstanceState
 from tidegate.ports import Head

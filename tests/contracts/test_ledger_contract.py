@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from local.cloud import LocalCloud
-from tests.cloud_resources import CloudNames
+from local.cloud_resources import CloudNames
 from tests.make import NOW_S, offering
 from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.core.buy.launches import LAUNCHES_MAX

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from local.cloud import LocalCloud
-from tests.cloud_resources import CloudNames
+from local.cloud_resources import CloudNames
 from tests.contracts.test_compute_contract import T4_A, T4_B, MotoEc2, offerings, refused
 from tests.contracts.test_ledger_contract import launch
 from tests.make import NOW_S

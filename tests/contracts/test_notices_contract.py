@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from local.cloud import LocalCloud
-from tests.cloud_resources import CloudNames
+from local.cloud_resources import CloudNames
 from tests.make import NOW_S
 from tidegate.adapters.notices import SnsNotices
 from tidegate.core.model.notice import Message, Notice, NoticeCode, Told

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from local.cloud import LocalCloud
-from tests.cloud_resources import CloudNames
+from local.cloud_resources import CloudNames
 from tidegate.adapters.reports import S3Reports
 from tidegate.core.model.errors import SlurmUnavailable
 from tidegate.core.offers.allocation import Run

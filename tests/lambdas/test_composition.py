@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from local.cloud import LocalCloud
-from tests.cloud_resources import CloudNames
+from local.cloud_resources import CloudNames
 from tests.lambdas.conftest import Context
 from tidegate.core.model.errors import BadConfig
 from tidegate.core.model.events import SpotInterruption

@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from local.cloud import IMAGE_ID, LocalCloud
-from tests.cloud_resources import CloudNames
+from local.cloud_resources import CloudNames
 from tests.contracts.conftest import cloud, names
 
 __all__ = ["cloud", "names"]

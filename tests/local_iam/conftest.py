@@ -12,8 +12,8 @@ from botocore.exceptions import ClientError
 
 from local.clients import client_at
 from local.cloud import LocalCloud
+from local.cloud_resources import CloudNames, create_resources
 from local.iam.authorizer import Authorizer
-from tests.cloud_resources import CloudNames, create_resources
 
 NUMBERS = count(1)
 ACCOUNT = "123456789012"

@@ -8,9 +8,9 @@ import pytest
 
 from local.clients import REGION
 from local.cloud import IMAGE_ID, LocalCloud
+from local.cloud_resources import CloudNames
 from local.iam import reference, spot_role
 from local.iam.authorizer import Authorizer
-from tests.cloud_resources import CloudNames
 from tests.local_iam.conftest import ACCOUNT, As, Statement, allow, refused
 
 EC2 = f"arn:aws:ec2:{REGION}:{ACCOUNT}"

@@ -8,8 +8,8 @@ import pytest
 
 from local.clients import REGION
 from local.cloud import LocalCloud
+from local.cloud_resources import CloudNames
 from local.iam.authorizer import Authorizer
-from tests.cloud_resources import CloudNames
 from tests.local_iam.conftest import ACCOUNT, As, allow, deny, refused
 from tidegate.adapters.aws_errors import aws_call
 from tidegate.core.model.errors import NotAuthorized

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from local.cloudwatch import Alarm, Point, State
-from tests.stack.world import STACK, StackWorld
+from local.stack_world import StackWorld
+from tests.stack.world import STACK
 
 
 def emitted(world: StackWorld) -> list[Point]:

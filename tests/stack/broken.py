@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from local.stack_world import StackWorld
 from tests.make import job
-from tests.stack.world import StackWorld
 from tidegate.core.model.slurm import Job
 from tidegate.wire.events import BOOT_FAILED_DETAIL_TYPE, STATE_DETAIL_TYPE
 

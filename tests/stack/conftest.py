@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from local.assembly import synthesize
+from local.stack_world import StackWorld
 from tests.stack.broken import CLUSTER_FILE as BROKEN_FILE
-from tests.stack.world import CLUSTER_FILE, StackWorld, stacked
+from tests.stack.world import CLUSTER_FILE, stacked
 
 
 @pytest.fixture(scope="session")

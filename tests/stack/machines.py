@@ -10,8 +10,9 @@ from botocore.exceptions import ClientError
 from moto.core.models import DEFAULT_ACCOUNT_ID
 
 from local.iam.roles import role_arns
+from local.stack_world import StackWorld
 from tests.stack import story
-from tests.stack.world import NAME, PACKAGES, PACKAGES_KEY, StackWorld
+from tests.stack.world import NAME, PACKAGES, PACKAGES_KEY
 from tidegate.core.model.errors import TidegateError
 
 BUNDLE = f"bundle-of-{NAME}.tgz"

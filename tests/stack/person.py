@@ -9,7 +9,7 @@ from typing import Any
 from typer.testing import CliRunner, Result
 
 from local.clients import REGION, client_at
-from tests.stack.world import StackWorld
+from local.stack_world import StackWorld
 from tidegate.cli.main import app
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from local.stack_world import StackWorld
 from tests import make
 from tests.stack.broken import gives_up, of
-from tests.stack.world import StackWorld
 from tidegate.adapters.account import EBS_AWS_KEY
 from tidegate.core.model.errors import SlurmUnavailable
 from tidegate.wire.events.boot import READY_DETAIL_TYPE

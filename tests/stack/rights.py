@@ -21,8 +21,9 @@ from rich.table import Table
 from local.assembly import synthesize
 from local.iam.authorizer import Grant
 from local.iam.roles import role_arns
+from local.stack_world import StackWorld
 from tests.stack import machines, story
-from tests.stack.world import CLUSTER_FILE, StackWorld, stacked, strict_file
+from tests.stack.world import CLUSTER_FILE, stacked, strict_file
 from tidegate.core.model.errors import TidegateError
 
 # Rights of moments that the story does not have -> which those are.

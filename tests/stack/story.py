@@ -4,8 +4,9 @@ import gzip
 from collections.abc import Iterator
 from datetime import timedelta
 
+from local.stack_world import StackWorld
 from tests import make
-from tests.stack.world import EVENING, MORNING, NEXT_MORNING, STACK, WEEK, StackWorld
+from tests.stack.world import EVENING, MORNING, NEXT_MORNING, STACK, WEEK
 from tidegate.adapters.reports import S3Reports
 from tidegate.core.model.orders import OrderKind, OrderOutcome, OrderResult
 from tidegate.wire.events import SPOT_DETAIL_TYPE

@@ -15,12 +15,13 @@ from typing import Any
 
 import pytest
 
+from local.stack_world import StackWorld
 from local.trouble import Fault, Trouble
 from tests import make
 from tests.stack import story
 from tests.stack.alarms import emitted, firing
 from tests.stack.broken import CLUSTER_FILE, gives_up, of
-from tests.stack.world import StackWorld, stacked
+from tests.stack.world import stacked
 from tidegate.core.model.ec2 import Market, Offering
 
 # The local EC2 refuses for want of capacity only.

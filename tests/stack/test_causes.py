@@ -15,10 +15,11 @@ import pytest
 from typer.testing import Result
 
 from local.deploy import AMI_PARAMETERS
+from local.stack_world import StackWorld
 from tests import make
 from tests.stack.broken import CLUSTER_FILE, gives_up, of
 from tests.stack.person import ROLE, needed, terminal
-from tests.stack.world import StackWorld, stacked
+from tests.stack.world import stacked
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.slurm import Job
 

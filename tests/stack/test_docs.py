@@ -16,9 +16,10 @@ from botocore import xform_name
 from typer.testing import CliRunner
 
 from local.assembly import synthesize
+from local.stack_world import StackWorld
 from tests import make
 from tests.doc_commands import ROOT, Command, commands
-from tests.stack.world import StackWorld, stacked
+from tests.stack.world import stacked
 from tidegate.cli.main import app
 
 DEV = ROOT / "clusters" / "dev.yaml"

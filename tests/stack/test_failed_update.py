@@ -10,8 +10,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from local.deploy import deploy
+from local.stack_world import StackWorld
 from tests.stack.test_recovery import assert_taken_over, buy_and_run
-from tests.stack.world import STACK, StackWorld
+from tests.stack.world import STACK
 
 OTHER_IMAGE = "ami-0000000000000000f"
 

@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
+from local.stack_world import StackWorld
 from local.trouble import Fault, Trouble
 from tests import make
-from tests.stack.world import StackWorld
 from tidegate.core.model.slurm import Job
 
 WAIT_S = 3 * 3600.0

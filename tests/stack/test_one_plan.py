@@ -8,10 +8,10 @@ import json
 import logging
 from typing import Any
 
+from local.stack_world import StackWorld
 from tests import make
 from tests.agent.fakes import FakeClock, FakeSlurm
 from tests.stack import story
-from tests.stack.world import StackWorld
 from tidegate.agent.loop import Agent
 from tidegate.agent.main import JsonLines
 from tidegate.core.model.ec2 import LAUNCH_TAG

@@ -14,10 +14,11 @@ from moto.sns.models import sns_backends
 from typer.testing import CliRunner, Result
 
 from local.deploy import place_of
+from local.stack_world import StackWorld
 from tests.stack.broken import CLUSTER_FILE
 from tests.stack.probe_head import ProbeHead
 from tests.stack.test_silence import denied
-from tests.stack.world import StackWorld, stacked
+from tests.stack.world import stacked
 from tidegate.adapters.account import Account
 from tidegate.cli.main import app
 from tidegate.cli.probe import deployed

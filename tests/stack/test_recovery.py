@@ -9,9 +9,10 @@ import yaml
 from local.assembly import synthesize
 from local.deploy import deploy, destroy
 from local.router.router import Router
+from local.stack_world import StackWorld
 from tests import make
 from tests.stack import story
-from tests.stack.world import CLUSTER_FILE, STACK, StackWorld
+from tests.stack.world import CLUSTER_FILE, STACK
 
 JOB = 1
 

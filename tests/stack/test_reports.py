@@ -8,9 +8,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from local.clients import client_at
+from local.stack_world import StackWorld
 from tests.stack.story import hand_in
 from tests.stack.test_notifications import subscribed
-from tests.stack.world import MORNING, WEEK, StackWorld
+from tests.stack.world import MORNING, WEEK
 
 
 def reader(world: StackWorld) -> Any:

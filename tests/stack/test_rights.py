@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from local.assembly import synthesize
+from local.stack_world import StackWorld
 from tests.stack import machines, story
 from tests.stack.rights import (
     UNUSED,
@@ -19,7 +20,7 @@ from tests.stack.rights import (
     withdraw,
 )
 from tests.stack.test_probe import resources, role_actions
-from tests.stack.world import StackWorld, stacked, strict_file
+from tests.stack.world import stacked, strict_file
 from tidegate.cli.probe.rights import roles_do
 from tidegate.wire.config import load_cluster
 

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
+from local.stack_world import StackWorld
 from local.trouble import Fault, Trouble
 from tests.stack.broken import CLUSTER_FILE, of
 from tests.stack.person import terminal
-from tests.stack.world import StackWorld, stacked
+from tests.stack.world import stacked
 
 LOG = "aws logs tail /tidegate/stacked/planner"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from local.stack_world import StackWorld
 from tests import make
-from tests.stack.world import StackWorld
 from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.core.model.ledger import LaunchStatus
 from tidegate.core.model.orders import OrderKind

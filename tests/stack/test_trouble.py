@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from local.router.functions import Invocation
+from local.stack_world import StackWorld
 from local.trouble import Fault, Trouble
 from tests import make
 from tests.stack import story
-from tests.stack.world import MORNING, StackWorld
+from tests.stack.world import MORNING
 from tidegate.core.model.cluster import Timings
 from tidegate.core.model.orders import OrderKind
 from tidegate.wire.events import SPOT_DETAIL_TYPE

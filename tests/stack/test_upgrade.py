@@ -11,10 +11,10 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
+from local.stack_world import StackWorld
 from tests import make
 from tests.stack import story
 from tests.stack.test_recovery import assert_taken_over, buy_and_run
-from tests.stack.world import StackWorld
 from tests.wire.version_samples import PREVIOUS
 from tidegate.adapters.bus import AwsBus
 from tidegate.core.model.digest import Digest
