@@ -21,7 +21,7 @@ def mount_more(
     return (
         *_of_service(scope, "MoreFiles", "elasticfilesystem", _of(more, "efs")),
         *_of_service(scope, "S3Files", "s3files", _of(more, "s3files")),
-        *_read(scope, "BehindS3Files", {each.bucket for each in _of(more, "s3files")} - {""}),
+        *_behind(scope, sorted({each.bucket for each in _of(more, "s3files")} - {""})),
         *_mount_buckets(scope, sorted({each.source for each in _of(more, "s3")})),
     )
 
@@ -47,22 +47,32 @@ def _of_service(
             yield statement(f"{sid}{suffix}", [f"{service}:{each}" for each in actions], arns)
 
 
-def _read(scope: Construct, sid: str, places: Iterable[str]) -> Iterator[iam.PolicyStatement]:
-    """Objects of buckets, the version that a file shows among them."""
-    arns = [s3_arn(scope, f"{each}/*") for each in sorted(places)]
-    if arns:
-        yield statement(sid, ["s3:GetObject", "s3:GetObjectVersion"], arns)
+def _behind(scope: Construct, places: Sequence[str]) -> Iterator[iam.PolicyStatement]:
+    """Objects of buckets, the version that a file shows among them.
+
+    efs-proxy asks for PREFIX/ and reads nothing of S3 itself when that is denied, as S3 denies what
+    is not there to who may not list it. Source: S3 user guide, "Prerequisites for S3 Files", IAM
+    role for compute resources; efs-utils, proxy/src/aws/s3_client.rs.
+    """
+    yield from _list(scope, "ListBehindS3Files", places)
+    if places:
+        arns = [s3_arn(scope, f"{each}/*") for each in places]
+        yield statement("BehindS3Files", ["s3:GetObject", "s3:GetObjectVersion"], arns)
 
 
 def _mount_buckets(scope: Construct, places: Sequence[str]) -> Iterator[iam.PolicyStatement]:
-    """Source: Mountpoint for Amazon S3, "Configuring Mountpoint", IAM permissions: of a prefix,
-    ListBucket takes its condition.
+    """Source: Mountpoint for Amazon S3, "Configuring Mountpoint", IAM permissions."""
+    yield from _list(scope, "ListBucket", places)
+    if places:
+        arns = [s3_arn(scope, f"{each}/*") for each in places]
+        yield statement("Buckets", ["s3:GetObject"], arns)
+
+
+def _list(scope: Construct, sid: str, places: Sequence[str]) -> Iterator[iam.PolicyStatement]:
+    """Of a prefix, ListBucket takes its condition. S3 asks it of single objects as well, with the
+    key as their prefix, to tell 404 from 403.
     """
     for number, place in enumerate(places):
         bucket, _, prefix = place.partition("/")
         condition = {"StringLike": {"s3:prefix": [f"{prefix}/*"]}} if prefix else None
-        bucket_arn = s3_arn(scope, bucket)
-        yield statement(f"ListBucket{number}", ["s3:ListBucket"], [bucket_arn], condition)
-    if places:
-        arns = [s3_arn(scope, f"{each}/*") for each in places]
-        yield statement("Buckets", ["s3:GetObject"], arns)
+        yield statement(f"{sid}{number}", ["s3:ListBucket"], [s3_arn(scope, bucket)], condition)

@@ -147,6 +147,9 @@ def test_roles_may_read_and_write_of_file_systems_and_buckets_what_the_file_says
         assert given["S3Files"]["Action"] == ["s3files:ClientMount", "s3files:ClientWrite"]
         assert ":s3files:" in str(given["S3Files"]["Resource"][0])
         assert ":s3:::lake/raw/*" in str(given["BehindS3Files"]["Resource"])
+        # Without it S3 says 403 of what is not there, and efs-proxy reads nothing of S3 itself.
+        assert given["ListBehindS3Files0"]["Action"] == "s3:ListBucket"
+        assert given["ListBehindS3Files0"]["Condition"] == {"StringLike": {"s3:prefix": ["raw/*"]}}
         assert "Condition" not in given["ListBucket0"]
         assert ":s3:::all-of-it" in str(given["ListBucket0"]["Resource"])
         assert given["ListBucket1"]["Condition"] == {"StringLike": {"s3:prefix": ["imagenet/*"]}}

@@ -37,6 +37,14 @@ def run(
     return done.returncode, done.stdout, calls.read_text().splitlines() if calls.exists() else []
 
 
+def escaped(path: Path) -> str:
+    """As systemd-escape --path writes it."""
+    done = subprocess.run(
+        ["systemd-escape", "--path", path], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
 def test_a_bucket_is_mounted_to_be_read_by_all(tmp_path: Path) -> None:
     code, _, calls = run(tmp_path, "s3", "data-sets")
 
@@ -48,10 +56,12 @@ def test_what_is_read_of_a_bucket_stays_on_the_node_s_own_disk_for_root_alone(
 ) -> None:
     _, _, calls = run(tmp_path, "s3", "data-sets/imagenet/v2", has_scratch=True)
 
+    # Mountpoint empties the cache folder that it is given: no two may have the same.
+    cache = f"/scratch/.tidegate-s3/{escaped(tmp_path / 'there')}"
     assert calls == [
-        "install -d -m 700 /scratch/.tidegate-s3",
+        f"install -d -m 700 /scratch/.tidegate-s3 {cache}",
         f"mount-s3 data-sets {tmp_path}/there --read-only --allow-other"
-        " --prefix imagenet/v2/ --cache /scratch/.tidegate-s3",
+        f" --prefix imagenet/v2/ --cache {cache}",
     ]
 
 

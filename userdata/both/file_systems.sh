@@ -56,15 +56,18 @@ mount_s3files() {
 }
 
 # mount_s3 BUCKET[/PREFIX] DIRECTORY: to read alone, for all users. FUSE mounts nosuid and nodev by
-# itself. On a disk of the node's own what was read stays, for root's eyes.
+# itself. On a disk of the node's own what was read stays, for root's eyes, in a folder that no other
+# mount has: Mountpoint empties it first (mountpoint-s3, cache_directory.rs).
 mount_s3() {
+    local cache
     local -a options=(--read-only --allow-other)
     [[ $1 != */* ]] || options+=(--prefix "${1#*/}/")
     command -v mount-s3 >/dev/null ||
         refuse "the image has no Mountpoint for Amazon S3 (mount-s3): bake one that does"
     if mountpoint -q /scratch; then
-        install -d -m 700 /scratch/.tidegate-s3
-        options+=(--cache /scratch/.tidegate-s3)
+        cache=/scratch/.tidegate-s3/$(systemd-escape --path "$2")
+        install -d -m 700 /scratch/.tidegate-s3 "$cache"
+        options+=(--cache "$cache")
     fi
     in_scope "$2" mount-s3 "${1%%/*}" "$2" "${options[@]}"
 }
