@@ -79,14 +79,12 @@ def test_a_single_node_asks_for_no_minimum() -> None:
     assert asked["Type"] == "instant"
 
 
-def test_a_reservation_is_used_first_and_paid_as_on_demand() -> None:
+def test_a_reservation_is_paid_as_on_demand_and_told_by_the_template_alone() -> None:
+    """With `use-capacity-reservations-first` a fleet passes over templates that name one."""
     asked = fleet_arguments(request(market=Market.RESERVED), "demo")
 
     assert asked["TargetCapacitySpecification"]["DefaultTargetCapacityType"] == "on-demand"
-    assert asked["OnDemandOptions"] == {
-        "AllocationStrategy": "prioritized",
-        "CapacityReservationOptions": {"UsageStrategy": "use-capacity-reservations-first"},
-    }
+    assert asked["OnDemandOptions"] == {"AllocationStrategy": "prioritized"}
 
 
 def test_a_capacity_block_is_a_market_of_its_own() -> None:

@@ -258,9 +258,9 @@ def _market_options(request: FleetRequest) -> dict[str, Any]:
     if request.market is Market.CAPACITY_BLOCK:
         # The launch template names the block; EC2 takes no options beside it.
         return {}
-    reserved = {"CapacityReservationOptions": {"UsageStrategy": "use-capacity-reservations-first"}}
-    options = reserved if request.market is Market.RESERVED else {}
-    return {"OnDemandOptions": {"AllocationStrategy": "prioritized", **minimum, **options}}
+    # Of a reservation as well: beside the usage strategy `use-capacity-reservations-first` a fleet
+    # passes over templates that name one (Karpenter, designs/odcr.md, appendix).
+    return {"OnDemandOptions": {"AllocationStrategy": "prioritized", **minimum}}
 
 
 def _grouped(override: Override) -> dict[str, Any]:
