@@ -2,18 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from tests.core.reading import launches, orders
 from tests.core.shared_gpus import ONE_A100, asks, cut
 from tests.make import NOW_S, ZONE, node, snapshot
+from tidegate.core.demand.demand import demand
 from tidegate.core.model.budgets import Budget, Disruption
 from tidegate.core.model.cluster import Reservation
 from tidegate.core.model.devices import Devices
 from tidegate.core.model.ec2 import Instance, InstanceState, Market, Offering
 from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.core.model.orders import OrderKind
-from tidegate.core.model.plan import Plan
+from tidegate.core.model.plan import Plan, Unmet
 from tidegate.core.model.slurm import Job, Node
+from tidegate.core.passes.departures import IdleNodes
+from tidegate.core.passes.queue import Queue
+from tidegate.core.passes.recut import cut_otherwise
 from tidegate.core.planner import plan
 
 RESERVED = Offering(ONE_A100.name, ZONE, Market.RESERVED)
@@ -105,3 +110,23 @@ def test_nothing_goes_for_a_job_that_no_layout_would_hold() -> None:
 
 def test_what_a_pool_keeps_at_least_stays() -> None:
     assert released(made([cut_into("i-1", small=7)], asks("3g.20gb"), min_nodes=1)) == []
+
+
+class Counting(dict[str, Unmet]):
+    """Why jobs get nothing, and how often that was asked."""
+
+    asked = 0
+
+    def get(self, *key: Any) -> Any:
+        self.asked += 1
+        return super().get(*key)
+
+
+def test_each_job_of_a_long_queue_is_looked_at_once() -> None:
+    seen = snapshot([asks("3g.20gb", job_id=each) for each in range(50)], of=cut(ONE_A100))
+    needs, _ = demand(seen.heard.reading, seen.cluster, frozenset())
+    queue = Queue(needs=needs, unmet=Counting())
+
+    assert list(cut_otherwise(seen, queue, IdleNodes(), ())) == []
+    assert isinstance(queue.unmet, Counting)
+    assert queue.unmet.asked == len(needs) == 50

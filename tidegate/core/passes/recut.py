@@ -42,7 +42,7 @@ def cut_otherwise(
 
 def _short_of_places(queue: Queue) -> Iterator[Need]:
     for need in queue.needs:
-        unmet = queue.refused.get(need.job_id)
+        unmet = queue.unmet.get(need.job_id)
         if unmet and not need.is_gang and any(why.kind is Why.LIMIT for why in unmet.why_nots):
             yield need
 
