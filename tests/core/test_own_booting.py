@@ -20,6 +20,7 @@ from tests.make import (
     record,
     snapshot,
 )
+from tidegate.core.model.cluster import Limits
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.ledger import Launch, LaunchRecord, NodeRecord, Phase
 from tidegate.core.model.plan import Plan
@@ -91,3 +92,21 @@ def test_a_node_that_is_up_comes_before_its_own() -> None:
     made = seen([ANY], up, boots("i-2", T4, "1"), nodes=[node("i-3", A10G)])
 
     assert served(made) == {"1": ("i-3",)}
+
+
+@pytest.mark.parametrize("nodes", [2, 3])
+def test_what_a_gang_holds_in_vain_is_waited_for_by_whom_it_was_bought_for(nodes: int) -> None:
+    """Else it takes meanwhile what was bought for another, who is bought a new one."""
+    records = [boots("i-1", T4, "2"), boots("i-2", A10G, "1")]
+    gang = job(3, nodes=nodes, gpus=4, gpu_type="a10g", priority=10)
+    of_ec2 = [instance(each.instance_id, each.offering, pool="mixed") for each in records]
+    of = replace(OF, limits=Limits(nodes=3))
+
+    made = plan(snapshot([gang, ANY, ON_T4], of=of, instances=of_ec2, records=records))
+
+    if nodes == 3:
+        assert served(made) == {"1": ("i-2",), "2": ("i-1",)}
+        assert launches(made) == []
+    else:  # the gang gets it, with a new one; there is room for no more
+        assert served(made)["1"] == ("i-1",)
+        assert [each.for_jobs for each in launches(made)] == [("3",)]

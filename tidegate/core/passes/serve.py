@@ -1,11 +1,11 @@
 """The queue: a place or a reason for every pending job, in Slurm's order."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 
-from tidegate.core.buy.bins import BinKind
+from tidegate.core.buy.bins import Bin, BinKind
 from tidegate.core.buy.blueprint import Blueprint
 from tidegate.core.buy.groups import Group, grouped
 from tidegate.core.buy.purchase import Purchase, bound
@@ -56,6 +56,7 @@ def serve_queue(
     left: list[int] = []
     gangs: dict[int, list[Gang]] = {}
     held: set[str] = set()
+    later = _Later()
     for number, need in enumerate(needs):
         if need.is_gang:
             left.append(need.count)
@@ -63,7 +64,11 @@ def serve_queue(
                 parts = _components(needs, number)
                 gangs[number] = [hold(room, parts) for _ in range(need.count)]
                 queue.gangs += gangs[number]
+                later.note(gangs[number])
                 held.update([need.gang_id] if need.gang_id else ())
+        elif later.waits(room, purchase, need, groups[number]):
+            later.counts[number] = need.count
+            left.append(0)
         else:
             group, remaining = groups[number], need.count
             if group.position < bins.end:
@@ -79,6 +84,7 @@ def serve_queue(
                 groups[number].waiting -= left[number] - remaining
                 left[number] = remaining
     _bar(purchase, queue, needs, left, groups)
+    later.rejoin(left, groups)
     buyer = _Buyer(snapshot, room, purchase, queue, groups)
     for number, need in enumerate(needs):
         if need.is_gang:
@@ -133,6 +139,46 @@ def _components(needs: Sequence[Need], number: int) -> list[Need]:
             break
         found.append(needs[other])
     return found
+
+
+@dataclass(slots=True)
+class _Later:
+    """Jobs that get their places once gangs are complete, or have given back what they held.
+
+    A booting node that was bought for a job may be held by a gang that cannot be had. Else the job
+    takes meanwhile what was bought for another, who is bought a new node.
+
+    `lent`: the jobs whose nodes gangs hold; `contested`: nodes that these may have or leave.
+    """
+
+    lent: set[str] = field(default_factory=set)
+    contested: set[Bin] = field(default_factory=set)
+    counts: dict[int, int] = field(default_factory=dict)
+
+    def note(self, gangs: Iterable[Gang]) -> None:
+        held = (each for gang in gangs for part in gang.parts for each in part.held)
+        self.lent.update(job_id for each in held for job_id in each.for_jobs)
+
+    def waits(self, room: Room, purchase: Purchase, need: Need, group: Group) -> bool:
+        """Whether the job is one of them. Who has no means for a new node takes what is there."""
+        if not self.contested and need.job_id not in self.lent:
+            return False
+        found = room.bins.at(room.bins.first(need, group.position))
+        if found is None or found.kind is not BinKind.IN_FLIGHT:
+            return False
+        found = room.bins.own(need) or found
+        is_anothers = bool(found.for_jobs) and need.job_id not in found.for_jobs
+        is_contested = found in self.contested or (need.job_id in self.lent and is_anothers)
+        if not is_contested or bound(need) or purchase.barred(need.payers):
+            return False
+        self.contested.add(found)
+        return True
+
+    def rejoin(self, left: list[int], groups: Sequence[Group]) -> None:
+        """They are in the queue again."""
+        for number, count in self.counts.items():
+            left[number] = count
+            groups[number].waiting += count
 
 
 def _fill(room: Room, queue: Queue, need: Need, group: Group, count: int) -> int:
