@@ -73,6 +73,8 @@ is_full() {
 give_up() {
     local pid tail
     trap - EXIT
+    # By a stage's own reboot, which says nothing against the machine: the next boot speaks for it.
+    [[ ! -e $RUN_DIR/reboots ]] || exit 1
     for pid in "${!running[@]}"; do
         kill "$pid" 2>/dev/null || true
     done

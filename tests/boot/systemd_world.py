@@ -18,7 +18,7 @@ from local.machine import Machine, MachineSpec
 from local.waiting import wait_for
 from local.world import World, WorldSettings
 from tests.boot.head_world import AGAIN
-from tests.boot.node_faults import FAULTS, MOUNT_EFS_AFTER, Fault, stub
+from tests.boot.node_faults import FAULTS, MIG_NODE, MOUNT_EFS_AFTER, Fault, stub
 from tests.boot.node_world import Stage, ended
 from userdata.bundle import read
 
@@ -39,6 +39,17 @@ EARLY = Fault(
             "[Unit]\nWants=tidegate-early.service\n"
         ),
     }
+)
+# GPUs whose mode waits for a reset that fails, until the machine was started again.
+MODE_PENDING = Fault(
+    files={
+        "/etc/local-gpu": "mig.mode.current=Disabled\n",
+        "/usr/bin/nvidia-mig-parted": stub("nvidia-mig-parted").replace(
+            "#!/bin/bash\n",
+            "#!/bin/bash\n[[ $1 != apply || -e /var/tried ]] || { touch /var/tried; exit 1; }\n",
+        ),
+    },
+    values=MIG_NODE,
 )
 LOOKS = {
     "cloud_init": "cloud-init status --wait",
@@ -73,6 +84,13 @@ def killed(machine: Machine) -> None:
     """Systemd starts the stages again half a minute after somebody killed them."""
     wait_for(lambda: "stage identity" in machine.console.read_text())
     machine.run(["systemctl", "kill", "-s", "KILL", "tidegate-boot"])
+
+
+def start_again(machine: Machine) -> None:
+    """A machine that has ordered its own reboot."""
+    wait_for(lambda: not machine.is_alive)
+    machine.power_off()
+    machine.boot()
 
 
 def restarted(machine: Machine) -> list[str]:
@@ -135,9 +153,7 @@ def rebooted(head: Machine, machines: dict[str, Machine]) -> dict[str, Any]:
         head.run(asked)
         wait_for(lambda machine=machine: not machine.is_alive)  # type: ignore[misc]
     for machine in machines.values():
-        wait_for(lambda machine=machine: not machine.is_alive)  # type: ignore[misc]
-        machine.power_off()
-        machine.boot()
+        start_again(machine)
     return {f"{name}_again": come_back(machine) for name, machine in machines.items()}
 
 
@@ -178,6 +194,7 @@ def scenario() -> dict[str, Any]:
             "hangs": HANGS,
             "efs_hung": HUNG,
             "early": EARLY,
+            "mode_pending": MODE_PENDING,
         }
         began_s = time.time()
         machines = {
@@ -185,6 +202,7 @@ def scenario() -> dict[str, Any]:
             for name, fault in faults.items()
         }
         killed(machines["killed"])
+        start_again(machines["mode_pending"])
         for name, machine in machines.items():
             wait_for(lambda machine=machine: ended(machine))  # type: ignore[misc]
             seen[name] = {

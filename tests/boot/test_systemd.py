@@ -97,6 +97,14 @@ def test_a_node_that_hangs_is_ended_after_the_pool_s_bound(seen):
     assert (seen["hangs"]["alive"], seen["hangs"]["slurm"]) == (False, "")
 
 
+def test_a_node_whose_mig_mode_waits_for_a_reset_reboots_once_and_joins(seen):
+    console = seen["mode_pending"]["console"]
+
+    assert "stage mig reboots: the MIG mode of the GPUs waits for it" in console
+    assert (console.count("ready after"), "failed" in console) == (1, False)
+    assert seen["mode_pending"]["slurm"] == "IDLE+DYNAMIC_NORM"
+
+
 def test_a_mount_that_hangs_is_cut_and_tried_again(seen):
     assert re.search(r"stage shared apply 3\d\.\d+ s, try 2", seen["efs_hung"]["console"])
     assert seen["efs_hung"]["slurm"] == "IDLE+DYNAMIC_NORM"

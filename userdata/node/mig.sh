@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# needs: gpu fabric
+# needs: gpu fabric early
 # time_limit_s: 480
 # GPUs cut into instances by NVIDIA's own tool, as the shape says. A layout is never changed on a node
 # that takes jobs. gres.conf names each instance by the files that it needs, as Slurm's AutoDetect
@@ -8,7 +8,7 @@
 # them by these. At each boot anew: a layout may outlive it, the numbers of the files need not.
 
 readonly CONFIGURATION=/etc/tidegate/mig.yaml UUIDS=/etc/tidegate/mig
-readonly CAPABILITIES=/proc/driver/nvidia/capabilities
+readonly CAPABILITIES=/proc/driver/nvidia/capabilities REBOOTED=/var/lib/tidegate/mig-rebooted
 
 configuration() {
     local part of first=0 gpus
@@ -35,12 +35,33 @@ apply() {
     command -v nvidia-mig-parted >/dev/null ||
         refuse "the image has no nvidia-mig-parted, which partitions GPUs: bake one that does"
     configuration | put_file "$CONFIGURATION" 644
-    nvidia-mig-parted apply -f "$CONFIGURATION" -c tidegate
+    nvidia-mig-parted apply -f "$CONFIGURATION" -c tidegate || reboot_for_mode
     describe | sort -s -k 1,1 >"$RUN_DIR/mig"
     cut -d' ' -f2 "$RUN_DIR/mig" | put_file "$UUIDS" 644
     while read -r profile _ files; do
         echo "Name=gpu Type=${GPU_TYPE%%_[1-7]g.*}_${profile//+/.} MultipleFiles=$files"
     done <"$RUN_DIR/mig" | put_file /etc/slurm/gres.node.conf 644
+}
+
+# The mode of an A100 waits for a reset of the GPUs, which a virtual machine may not be let make and
+# the driver refuses while a program has it open; it is kept over a reboot, and is on after it. Newer GPUs need
+# no reset. Once, or GPUs that do not take it would boot for ever. Source: mig-parted,
+# deployments/systemd; NVIDIA's MIG User Guide, "Enable MIG Mode".
+reboot_for_mode() {
+    is_mode_pending && [[ ! -e $REBOOTED ]] || return 1
+    install -d "${REBOOTED%/*}"
+    touch "$REBOOTED" "$RUN_DIR/reboots"
+    console "stage mig reboots: the MIG mode of the GPUs waits for it"
+    systemctl reboot
+    sleep 240
+    rm "$RUN_DIR/reboots"
+    return 1
+}
+
+is_mode_pending() {
+    local modes
+    modes=$(nvidia-smi --query-gpu=mig.mode.current,mig.mode.pending --format=csv,noheader) &&
+        [[ $modes == *'Disabled, Enabled'* ]]
 }
 
 # A line for each instance: profile, UUID, device files. `nvidia-smi -L` has profiles and UUIDs by GPU

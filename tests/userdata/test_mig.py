@@ -1,0 +1,76 @@
+"""The stage that cuts GPUs, where their mode changes by a reset that the machine may not make."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+USERDATA = Path(__file__).parents[2] / "userdata"
+STAGE = USERDATA / "node" / "mig.sh"
+PENDING, ENABLED, NEVER = "Disabled, Enabled", "Enabled, Enabled", "[N/A], [N/A]"
+
+
+def applied(folder: Path, modes: str) -> tuple[bool, list[str]]:
+    """Of GPUs that say `modes` after a cut that failed: whether the boot goes on, and what
+    systemctl was asked.
+    """
+    commands = folder / "bin"
+    commands.mkdir(exist_ok=True)
+    (folder / "run").mkdir(exist_ok=True)
+    for name, line in (
+        ("nvidia-mig-parted", "echo error resetting all GPUs >&2; exit 1"),
+        ("nvidia-smi", f"echo '{modes}'"),
+        ("systemctl", f'echo "$*" >>{folder}/calls'),
+    ):
+        (commands / name).write_text(f"#!/bin/bash\n{line}\n")
+        (commands / name).chmod(0o755)
+    stage = folder / "mig.sh"
+    stage.write_text(STAGE.read_text().replace("/var/lib/", f"{folder}/lib/"))
+    helpers = "console() { :; }; sleep() { :; }; put_file() { cat >/dev/null; }"
+    done = subprocess.run(
+        ["bash", "-c", f"set -euo pipefail; {helpers}; source {stage}; apply"],
+        env={
+            "PATH": f"{commands}:{os.environ['PATH']}",
+            "LAYOUT": "8=1g.5gb:7",
+            "RUN_DIR": str(folder / "run"),
+            "GPU_TYPE": "a100",
+        },
+        capture_output=True,
+        check=False,
+    )
+    calls = folder / "calls"
+    return done.returncode == 0, calls.read_text().splitlines() if calls.exists() else []
+
+
+def test_a_mode_that_waits_for_a_reset_comes_with_one_reboot(tmp_path: Path) -> None:
+    """NVIDIA's own service for MIG does the same where GPUs are passed through to a machine."""
+    assert applied(tmp_path, PENDING) == (False, ["reboot"])
+    assert applied(tmp_path, PENDING) == (False, ["reboot"])
+
+
+@pytest.mark.parametrize("modes", [ENABLED, NEVER])
+def test_a_cut_that_failed_for_another_reason_reboots_nothing(tmp_path: Path, modes: str) -> None:
+    assert applied(tmp_path, modes) == (False, [])
+
+
+def test_a_runner_that_a_reboot_ends_does_not_say_that_the_boot_failed(tmp_path: Path) -> None:
+    boot = (USERDATA / "boot.sh").read_text()
+    start = boot.index("give_up() {")
+    body = boot[start : boot.index("\n}\n", start) + 3]
+    script = f"""
+        RUN_DIR={tmp_path} LOG_DIR={tmp_path} ROLE=node; declare -A running=()
+        console() {{ echo "$*"; }}; put_event() {{ echo event; }}; is_full() {{ false; }}
+        quoted() {{ echo "$1"; }}; systemctl() {{ echo "$*"; }}
+        {body}
+        give_up runner 143
+    """
+
+    def said() -> str:
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+        assert done.stderr == ""
+        return done.stdout
+
+    assert "event\npoweroff" in said()
+    (tmp_path / "reboots").touch()
+    assert said() == ""
