@@ -89,8 +89,9 @@ give_up() {
 }
 
 run_stage() {
-    local name=$1 limit=${time_limit_s[$1]} try=1 code started_ms took_ms deadline
-    started_ms=$(now_ms)
+    local name=$1 limit=${time_limit_s[$1]} try=1 code now_ms started_ms how deadline
+    set_now_ms
+    started_ms=$now_ms
     deadline=$((SECONDS + ${wait_s[$name]}))
     until timeout --kill-after=5 "$limit" "$PWD/boot.sh" try "$name" >>"$LOG_DIR/$name.log" 2>&1; do
         code=$?
@@ -102,19 +103,24 @@ run_stage() {
         pause "$try"
         try=$((try + 1))
     done
-    note_stage "$name" "$(<"$RUN_DIR/how.$name")" "$started_ms" "$try"
-    took_ms=$(($(now_ms) - started_ms))
-    console "stage $name $(<"$RUN_DIR/how.$name") $(in_s "$took_ms") s, try $try"
+    read -r how <"$RUN_DIR/how.$name"
+    note_stage "$name" "$how" "$started_ms" "$try"
+    tell_time "stage $name $how" "$started_ms" ", try $try"
 }
 
-# in_s MS: as seconds.
-in_s() {
-    printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000))
+# tell_time TEXT SINCE_MS MORE
+tell_time() {
+    local now_ms s
+    set_now_ms
+    printf -v s '%d.%03d' $(((now_ms - $2) / 1000)) $(((now_ms - $2) % 1000))
+    console "$1 $s s${3:-}"
 }
 
 note_stage() {
+    local now_ms
+    set_now_ms
     printf '{"stage": "%s", "how": "%s", "at_ms": %s, "ms": %s, "tries": %s}\n' \
-        "$1" "$2" "$(($3 - boot_started_ms))" "$(($(now_ms) - $3))" "$4" >>"$LOG_DIR/stages.jsonl"
+        "$1" "$2" "$(($3 - boot_started_ms))" "$((now_ms - $3))" "$4" >>"$LOG_DIR/stages.jsonl"
 }
 
 # One try. `set -e` is off in whatever is asked by `if`, so checks are chains of `&&`.
@@ -134,20 +140,20 @@ try_stage() {
 }
 
 main() {
-    local took_ms
+    local now_ms
     trap 'give_up runner $?' EXIT
     # Stages of a runner that was killed live on and hold this lock until they end.
     exec 9>"$RUN_DIR/lock"
     flock -w 300 9
-    boot_started_ms=$(now_ms)
+    set_now_ms
+    boot_started_ms=$now_ms
     # Without one each question asks for its own.
     IMDS_TOKEN=$(imds_token || true)
     export IMDS_TOKEN
     : >"$LOG_DIR/stages.jsonl"
     run_all
     trap - EXIT
-    took_ms=$(($(now_ms) - boot_started_ms))
-    console "ready after $(in_s "$took_ms") s"
+    tell_time 'ready after' "$boot_started_ms"
     if [[ $ROLE == node ]]; then
         systemctl stop tidegate-dead-man.timer
     fi
@@ -166,7 +172,7 @@ enter() {
 
 boot_started_ms=0
 [[ -d $LOG_DIR && -d $RUN_DIR ]] || mkdir -p "$LOG_DIR" "$RUN_DIR"
-read_graph
+[[ ${1:-all} == try ]] || read_graph
 case ${1:-all} in
     start | restart) enter "$1" ;;
     all) main ;;
