@@ -26,6 +26,7 @@ done
 
 # Sets `now_ms`: a boot asks a hundred times, and a process for each would be a tenth of its work.
 set_now_ms() {
+    # shellcheck disable=SC2034  # who asks reads it
     now_ms=$((${EPOCHREALTIME/./} / 1000))
 }
 
@@ -57,20 +58,20 @@ pause() {
 
 # put_file PATH MODE: standard input becomes the file, all at once; an equal file stays.
 put_file() {
-    local new
-    new=$(mktemp "$1.new.XXXXXX")
-    cat >"$new"
-    chmod "$2" "$new"
-    if cmp -s "$new" "$1"; then
+    local new=$1.new.$BASHPID
+    install -m "$2" /dev/stdin "$new"
+    if [[ -e $1 ]] && cmp -s "$new" "$1"; then
         rm "$new"
     else
         mv "$new" "$1"
     fi
 }
 
-# has_file PATH TEXT: whether the file holds exactly this.
+# has_file PATH COMMAND...: whether the file holds exactly what the command prints. Most checks ask
+# for what is not there yet, and of those no process is started.
 has_file() {
-    [[ -e $1 ]] && cmp -s "$1" <(printf '%s\n' "$2")
+    local text
+    [[ -e $1 ]] && ! IFS= read -rd '' text <"$1" && [[ $text == "$("${@:2}")"$'\n' ]]
 }
 
 # rotation DAEMON: logrotate's file for the log of one of Slurm's. Debian's tells the daemon by a file
@@ -105,17 +106,22 @@ imds_token() {
     curl -fsS -m 2 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 21600' "$IMDS/api/token"
 }
 
-# Metadata, IMDSv2 only. Mostly asked in a subshell, which could not keep a token: a boot has one.
-imds() {
+# IMDSv2 only. Mostly asked in a subshell, which could not keep a token: a boot has one.
+ask_imds() {
     local token=${IMDS_TOKEN:-}
     [[ -n $token ]] || token=$(imds_token) || return
-    curl -fsS -m 2 -H "X-aws-ec2-metadata-token: $token" "${@:2}" "$IMDS/meta-data/$1"
+    curl -fsS -m 2 -H "X-aws-ec2-metadata-token: $token" "$@"
+}
+
+# imds NAME...: metadata, in lines; all of them or none of use, since curl ends at the first failure.
+imds() {
+    ask_imds --fail-early -w '\n' "${@/#/$IMDS/meta-data/}"
 }
 
 # The same of what an instance need not have: nothing for a 404, which is an answer.
 imds_if_any() {
     local answer code=0
-    answer=$(imds "$1" -w '\n%{http_code}') || code=$?
+    answer=$(ask_imds -w '\n%{http_code}' "$IMDS/meta-data/$1") || code=$?
     [[ ${answer##*$'\n'} != 404 ]] || return 0
     echo "${answer%$'\n'*}"
     return "$code"
@@ -125,7 +131,7 @@ imds_if_any() {
 quoted() {
     local text=$1
     if [[ $text == *[![:print:]]* ]]; then
-        python3 -c 'import json, sys; print(json.dumps(sys.argv[1]))' "$text"
+        python3 -IS -c 'import json, sys; print(json.dumps(sys.argv[1]))' "$text"
         return
     fi
     text=${text//\\/\\\\}
@@ -146,7 +152,7 @@ signed() {
     local role keys
     role=$(imds iam/security-credentials/) &&
         keys=$(imds "iam/security-credentials/$role") || return
-    printf '%s' "$keys" | python3 ./sign.py "$AWS_REGION" "$@" |
+    printf '%s' "$keys" | python3 -IS ./sign.py "$AWS_REGION" "$@" |
         curl -sS --fail-with-body -K - "${@:2}"
 }
 

@@ -57,9 +57,52 @@ def applied(stage: str, imds: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
+    ("content", "printed", "is_held"),
+    [
+        ("a\n b\\n\n", "a\n b\\n", True),
+        ("a\n", "a\n\n", True),  # as $(...) has it
+        ("a", "a", False),
+        ("a\n", "a\nb", False),
+        ("a\nb\n", "a", False),
+        ("a\n\0", "a", False),
+        (None, "", False),
+    ],
+)
+def test_a_file_holds_exactly_what_a_command_prints(tmp_path, content, printed, is_held) -> None:
+    file = tmp_path / "file"
+    if content is not None:
+        file.write_text(content)
+
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", f'. {LIB}; has_file "$0" printf %s "$1"', file, printed],
+        check=False,
+    )
+
+    assert (done.returncode == 0) is is_held
+
+
+def test_a_file_is_put_whole_and_an_equal_one_stays(tmp_path: Path) -> None:
+    def put(text: str, mode: str, redirection: str) -> tuple[str, str]:
+        script = f'. {LIB}; printf %s "$1" >told; put_file "$0/file" {mode} {redirection}'
+        argv = ["bash", "-euo", "pipefail", "-c", script, tmp_path, text]
+        subprocess.run(argv, cwd=tmp_path, check=True)
+        file = tmp_path / "file"
+        return oct(file.stat().st_mode)[-3:], file.read_text()
+
+    long = "y" * 99_999
+    assert put("x", "600", "<told") == ("600", "x")
+    assert put("x", "644", '<<<"$1"') == ("644", "x\n")
+    assert put(long, "755", "< <(cat told)") == ("755", long)
+    assert put(long, "600", "< <(cat told)") == ("755", long)
+    assert put(long, "700", '<<<"$1"') == ("700", f"{long}\n")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "told"]
+
+
+@pytest.mark.parametrize(
     ("stage", "fact", "imds"),
     [
-        ("both/identity.sh", "AWS_REGION", "[[ $1 == instance-id ]] && echo i-0123456789abcdef0"),
+        ("both/identity.sh", "AWS_REGION", "echo i-0123456789abcdef0; return 22"),
+        ("both/identity.sh", "INSTANCE_TYPE", "printf 'i-0123456789abcdef0\\nus-east-1\\nx\\n\\n'"),
         ("node/shape.sh", "MARKET", "return 28"),
     ],
 )
@@ -73,7 +116,7 @@ def test_what_the_metadata_service_does_not_answer_ends_the_try(stage, fact, imd
 
 def test_the_questions_of_a_boot_have_one_token(tmp_path: Path) -> None:
     curl = tmp_path / "curl"
-    curl.write_text('#!/bin/sh\necho "$*" >>"$0.said"\necho answer\n')
+    curl.write_text('#!/bin/bash\necho "$*" >>"$0.said"\necho answer\n')
     curl.chmod(0o755)
     asks = """
         . "$0"; export IMDS_TOKEN=$(imds_token)

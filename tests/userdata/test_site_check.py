@@ -16,7 +16,7 @@ from userdata.values import BundleAt
 INLINE = SiteCheckValues("ci", 2, 600, 3600, "#!/bin/bash\ntrue\n", (("t4", "gpu"), ("cpu", "all")))
 BY_PATH = replace(INLINE, script="/shared/checks/nccl.sbatch")
 MACHINE = """\
-has_file() { [[ -e $1 && $(<"$1") == "$2" ]]; }
+has_file() { [[ -e $1 && $(<"$1") == "$("${@:2}")" ]]; }
 put_file() { cat >"$1"; chmod "$2" "$1"; }
 install() { mkdir -p "${@: -1}"; }
 AGENT_USER=slurm

@@ -28,7 +28,7 @@ sshd_conf() {
 }
 
 has_logins() {
-    [[ $ROLE == node || ! -d ${SSHD%/*} ]] || has_file "$SSHD" "$(sshd_conf)"
+    [[ $ROLE == node || ! -d ${SSHD%/*} ]] || has_file "$SSHD" sshd_conf
 }
 
 check() {
@@ -39,7 +39,7 @@ check() {
 
 # The answer of Secrets Manager on standard input; one line of text.
 take_authtok() {
-    python3 -c '
+    python3 -IS -c '
 import json, sys
 text = json.load(sys.stdin).get("SecretString", "")
 if not text or "\n" in text or "\r" in text:

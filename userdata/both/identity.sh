@@ -20,21 +20,19 @@ knows_itself() {
 }
 
 apply() {
-    local region domain type
-    INSTANCE_ID=$(imds instance-id)
+    local told region domain type
+    # First all answers: what is not answered ends this try, and an empty fact would end no later one.
+    told=$(imds ${HEAD_HOST:+local-ipv4} instance-id placement/region services/domain instance-type)
+    [[ -z ${HEAD_HOST:-} ]] || read -r PRIVATE_IP told <<<"${told//$'\n'/ }"
+    read -rd '' INSTANCE_ID region domain type <<<"$told" || [[ -n $type ]]
     if [[ ! $INSTANCE_ID =~ ^i-[0-9a-f]{8,17}$ ]]; then
         echo "no instance id: $INSTANCE_ID"
         return 1
     fi
-    # First all answers: what is not answered ends this try, and an empty fact would end no later one.
-    region=$(imds placement/region)
-    domain=$(imds services/domain)
-    type=$(imds instance-type)
     put_fact AWS_REGION "$region"
     put_fact AWS_DOMAIN "$domain"
     put_fact INSTANCE_TYPE "$type"
     if [[ -n ${HEAD_HOST:-} ]]; then
-        PRIVATE_IP=$(imds local-ipv4)
         put_fact PRIVATE_IP "$PRIVATE_IP"
         { grep -v '# tidegate$' /etc/hosts || true; hosts_line; } | put_file /etc/hosts 644
     fi

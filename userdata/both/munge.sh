@@ -33,7 +33,7 @@ check() {
 # take_key FILE: the key of the answer on standard input, as it stands; binary ones are wrapped in
 # base64 by the API.
 take_key() {
-    python3 -c '
+    python3 -IS -c '
 import base64, json, sys
 answer = json.load(sys.stdin)
 key = answer.get("SecretString", "").encode() or base64.b64decode(answer["SecretBinary"])

@@ -100,8 +100,8 @@ EOF_UNIT
 }
 
 check() {
-    has_file "$RULES" "$(rules)" && has_file "$SCRIPT" "$(script)" && has_routes &&
-        has_file "$UNIT" "$(unit)" && [[ -L $WANTED ]] &&
+    has_file "$RULES" rules && has_file "$SCRIPT" script && has_routes &&
+        has_file "$UNIT" unit && [[ -L $WANTED ]] &&
         systemctl is-active --quiet tidegate-owner-rule && nft list table inet tidegate >/dev/null 2>&1
 }
 

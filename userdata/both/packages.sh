@@ -150,7 +150,7 @@ list_s3() {
     : >"$3"
     while true; do
         s3_get "$1?${token:+continuation-token=$token&}$asked" "$page"
-        python3 ./listing.py "$2" <"$page" >"$page.read"
+        python3 -IS ./listing.py "$2" <"$page" >"$page.read"
         token=$(head -n 1 "$page.read")
         tail -n +2 "$page.read" >>"$3"
         (($(wc -l <"$3") <= MAX_OBJECTS)) ||

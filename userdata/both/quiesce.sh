@@ -36,13 +36,13 @@ restarts() {
 
 check() {
     local unit link
-    has_file "$RESTARTS" "$(restarts)" || return
+    has_file "$RESTARTS" restarts || return
     for unit in $UNITS; do
         link=$(readlink "/etc/systemd/system/$unit")
         [[ $ROLE == head && $link != /dev/null || $ROLE != head && $link == /dev/null ]] || return
     done
     if [[ $ROLE == head ]]; then
-        has_file "$UPGRADES" "$(upgrades)"
+        has_file "$UPGRADES" upgrades
     else
         [[ -z $(not_held) ]]
     fi

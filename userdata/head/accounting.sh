@@ -30,7 +30,7 @@ EOF_CONF
 
 check() {
     [[ -z $ACCOUNTING ]] || {
-        has_file "$DBD_CONF" "$(dbd_conf)" && has_file "$ROTATION" "$(rotation slurmdbd)" &&
+        has_file "$DBD_CONF" dbd_conf && has_file "$ROTATION" rotation slurmdbd &&
             systemctl is-active --quiet slurmdbd && knows_cluster && [[ -z $(missing_qos) ]]
     }
 }

@@ -29,9 +29,9 @@ EOF_UNIT
 }
 
 check() {
-    has_file "$ENVIRONMENT" "$AGENT_ENV" && [[ -d $SHARED_DIR/.tidegate/users ]] || return
+    has_file "$ENVIRONMENT" echo "$AGENT_ENV" && [[ -d $SHARED_DIR/.tidegate/users ]] || return
     [[ -z $AGENT_SHA256 ]] ||
-        { has_file "$UNIT" "$(unit)" && systemctl is-active --quiet tidegate-agent; }
+        { has_file "$UNIT" unit && systemctl is-active --quiet tidegate-agent; }
 }
 
 apply() {

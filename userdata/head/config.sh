@@ -20,7 +20,7 @@ readonly ROTATION=/etc/logrotate.d/slurmctld
 
 # Nodes get it from slurmctld, as they get slurm.conf; so the plugin has the same path everywhere.
 has_plugins() {
-    [[ $CONTAINERS != pyxis ]] || has_file /etc/slurm/plugstack.conf "optional $(pyxis)"
+    [[ $CONTAINERS != pyxis ]] || has_file /etc/slurm/plugstack.conf echo "optional $(pyxis)"
 }
 
 # slurmctld does not start where slurm.conf names it and it is not there, or without Lua's library,
@@ -37,7 +37,7 @@ has_topology() {
 check() {
     has_plugins && has_submit && has_topology && [[ ! -e $LEAVING && -e $CONF ]] && cmp -s files/slurm.conf "$MADE" &&
         cmp -s files/cgroup.conf /etc/slurm/cgroup.conf && [[ -d $STATE_DIR ]] &&
-        has_file "$ROTATION" "$(rotation slurmctld)"
+        has_file "$ROTATION" rotation slurmctld
 }
 
 # The partitions that job records name, of ended jobs too; nothing when slurmctld is down.
@@ -65,7 +65,7 @@ apply() {
     install -d -o slurm -g slurm -m 700 "$STATE_DIR"
     install -d -o slurm -g slurm -m 755 /var/log/slurm
     new=$(merged)
-    if [[ -e $CONF ]] && ! has_file "$CONF" "$new"; then
+    if [[ -e $CONF ]] && ! has_file "$CONF" echo "$new"; then
         is_changed=1
         cp -p "$CONF" "$CONF.before"
         cp -p /etc/slurm/cgroup.conf /etc/slurm/cgroup.conf.before

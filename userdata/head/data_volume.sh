@@ -24,7 +24,7 @@ mark() {
 
 check() {
     [[ -z ${DATA_VOLUME:-} ]] || {
-        mountpoint -q "$DATA_DIR" && has_file "$MARK" "$(mark)"
+        mountpoint -q "$DATA_DIR" && has_file "$MARK" mark
     }
 }
 
@@ -41,7 +41,7 @@ apply() {
     if ! mountpoint -q "$DATA_DIR"; then
         mount -t ext4 -o noatime,nosuid,nodev "$device" "$DATA_DIR"
     fi
-    if [[ -e $MARK ]] && ! has_file "$MARK" "$(mark)"; then
+    if [[ -e $MARK ]] && ! has_file "$MARK" mark; then
         owner=$(paste -sd' ' "$MARK")
         umount "$DATA_DIR"
         refuse "$device belongs to another: $owner"

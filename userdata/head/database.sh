@@ -49,7 +49,7 @@ EOF_UNIT
 
 check() {
     [[ -z $ACCOUNTING ]] || {
-        has_file "$DATABASE_UNIT" "$(database_unit)" && has_file "$DUMP_UNIT" "$(dump_unit)" &&
+        has_file "$DATABASE_UNIT" database_unit && has_file "$DUMP_UNIT" dump_unit &&
             cmp -s files/tidegate-accounting.sh "$PROGRAM" && [[ ! -e $NOT_LOADED ]] &&
             systemctl is-active --quiet tidegate-mariadb tidegate-accounting-dump
     }

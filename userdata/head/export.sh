@@ -9,7 +9,7 @@ line() {
 }
 
 check() {
-    [[ -z $EXPORT_TO ]] || { has_file "$EXPORTS" "$(line)" && [[ -d $DATA_DIR/export ]]; }
+    [[ -z $EXPORT_TO ]] || { has_file "$EXPORTS" line && [[ -d $DATA_DIR/export ]]; }
 }
 
 apply() {

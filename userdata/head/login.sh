@@ -28,7 +28,7 @@ EOF_PROFILE
 }
 
 check() {
-    has_file "$PROFILE" "$(profile)"
+    has_file "$PROFILE" profile
 }
 
 apply() {

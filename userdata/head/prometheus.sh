@@ -35,8 +35,8 @@ check() {
         return
     fi
     [[ -d $METRICS ]] && cmp -s files/prometheus.yml "$CONFIG" && cmp -s files/tidegate.rules.yml "$RULES" &&
-        has_file "$OPTIONS" "$(options)" && has_file "$EXPORTER_OPTIONS" "$(exporter_options)" &&
-        has_file "$DROP_IN" "$(drop_in)"
+        has_file "$OPTIONS" options && has_file "$EXPORTER_OPTIONS" exporter_options &&
+        has_file "$DROP_IN" drop_in
 }
 
 apply() {

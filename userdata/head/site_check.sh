@@ -14,7 +14,7 @@ check() {
         [[ ! -e $RIGHT && ! -e $CHECKS ]]
         return
     fi
-    has_file "$RIGHT" "$(right)" && cmp -s files/check "$CHECKS" &&
+    has_file "$RIGHT" right && cmp -s files/check "$CHECKS" &&
         cmp -s files/tidegate-check.sh "$PROGRAM" &&
         { [[ ! -e files/check.sbatch ]] || cmp -s files/check.sbatch "$SCRIPT"; }
 }

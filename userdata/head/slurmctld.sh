@@ -7,7 +7,7 @@
 readonly VERSION_FILE=$SHARED_DIR/.tidegate/slurm.version
 
 check() {
-    systemctl is-active --quiet slurmctld && is_answering && has_file "$VERSION_FILE" "$(version)"
+    systemctl is-active --quiet slurmctld && is_answering && has_file "$VERSION_FILE" version
 }
 
 version() {

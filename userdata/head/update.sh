@@ -29,11 +29,11 @@ drop_in() {
 readonly DROP_IN=/etc/systemd/system/slurmctld.service.d/tidegate.conf
 
 is_held_back() {
-    [[ $ROLE != head ]] || has_file "$DROP_IN" "$(drop_in)"
+    [[ $ROLE != head ]] || has_file "$DROP_IN" drop_in
 }
 
 check() {
-    has_file "$UNIT" "$(unit)" && is_held_back && systemctl is-active --quiet tidegate-update
+    has_file "$UNIT" unit && is_held_back && systemctl is-active --quiet tidegate-update
 }
 
 # slurmctld waits for the owner rule, whatever else starts it. The boot's unit must not be ordered

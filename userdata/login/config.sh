@@ -8,7 +8,7 @@ readonly TOPOLOGY_CONF=/etc/slurm/topology.conf
 
 # srun and sbatch know pyxis' options where the plugin is; a batch script needs none of them here.
 has_plugins() {
-    [[ $CONTAINERS != pyxis || -z $(pyxis) ]] || has_file "$PLUGINS" "optional $(pyxis)"
+    [[ $CONTAINERS != pyxis || -z $(pyxis) ]] || has_file "$PLUGINS" echo "optional $(pyxis)"
 }
 
 # slurm.conf names the plugin, which every command of Slurm then loads.

@@ -44,12 +44,12 @@ has_shadow() {
 
 # A directory service has its own answers, and homes are made where it says.
 check() {
-    has_file "$SLICE" "$(slice)" || return
+    has_file "$SLICE" slice || return
     if [[ $USERS == sssd ]]; then
         grep -q pam_mkhomedir /etc/pam.d/common-session
         return
     fi
-    has_shadow && has_file "$REFRESH" "$(refresh)" && has_file "$UNIT" "$(unit)" &&
+    has_shadow && has_file "$REFRESH" refresh && has_file "$UNIT" unit &&
         systemctl is-active --quiet tidegate-users
 }
 

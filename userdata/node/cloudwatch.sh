@@ -18,7 +18,7 @@ EOF_CONFIG
 
 check() {
     [[ -z $LOG_GROUP ]] ||
-        { has_file "$CONFIG" "$(config)" && systemctl is-active --quiet amazon-cloudwatch-agent; }
+        { has_file "$CONFIG" config && systemctl is-active --quiet amazon-cloudwatch-agent; }
 }
 
 apply() {

@@ -18,7 +18,7 @@ EOF_CONF
 }
 
 check() {
-    { [[ $CONTAINERS != pyxis ]] || { has_file "$ENROOT" "$(enroot_conf)" &&
+    { [[ $CONTAINERS != pyxis ]] || { has_file "$ENROOT" enroot_conf &&
         cmp -s "$TOLD" /etc/tidegate/task.env && [[ -d /run/enroot ]]; }; } &&
         { ! is_docker_for_gpus || grep -qs nvidia /etc/docker/daemon.json; }
 }

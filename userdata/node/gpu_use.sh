@@ -45,8 +45,8 @@ EOF_UNIT
 }
 
 check() {
-    ((GPUS == 0)) || { has_file "$PROLOG" "$(prolog)" && has_file "$EPILOG" "$(epilog)" &&
-        has_file "$UNIT" "$(unit)" && systemctl is-active --quiet tidegate-gpu-use; }
+    ((GPUS == 0)) || { has_file "$PROLOG" prolog && has_file "$EPILOG" epilog &&
+        has_file "$UNIT" unit && systemctl is-active --quiet tidegate-gpu-use; }
 }
 
 apply() {

@@ -50,7 +50,7 @@ EOF_UNIT
 
 check() {
     [[ -z $JOB_ROLES ]] || {
-        has_file "$PROLOG" "$(prolog)" && has_file "$EPILOG" "$(epilog)" && has_file "$UNIT" "$(unit)" &&
+        has_file "$PROLOG" prolog && has_file "$EPILOG" epilog && has_file "$UNIT" unit &&
             systemctl is-active --quiet tidegate-job-credentials
     }
 }

@@ -26,7 +26,7 @@ configuration() {
 
 check() {
     [[ -z $LAYOUT ]] || {
-        [[ -s $RUN_DIR/mig ]] && has_file "$CONFIGURATION" "$(configuration)" &&
+        [[ -s $RUN_DIR/mig ]] && has_file "$CONFIGURATION" configuration &&
             nvidia-mig-parted assert -f "$CONFIGURATION" -c tidegate >/dev/null 2>&1
     }
 }

@@ -38,7 +38,7 @@ END_OF_EPILOG
 
 check() {
     [[ -z $MPS || $GPUS == 0 ]] ||
-        { has_file "$PROLOG" "$(prolog)" && has_file "$EPILOG" "$(epilog)"; }
+        { has_file "$PROLOG" prolog && has_file "$EPILOG" epilog; }
 }
 
 apply() {

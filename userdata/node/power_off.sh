@@ -23,7 +23,7 @@ EOF_UNIT
 }
 
 check() {
-    has_file "$UNIT" "$(unit)" && [[ -L $WANTED ]]
+    has_file "$UNIT" unit && [[ -L $WANTED ]]
 }
 
 apply() {

@@ -9,7 +9,7 @@ check() {
 }
 
 apply() {
-    local cpus memory_mib gpus gpu_type weight fabric efa min_driver gres instances labels market gate
+    local cpus memory_mib gpus gpu_type weight fabric efa min_driver gres instances labels told market gate
     # Into what each GPU is cut (MIG), like `6=3g.20gb:2 2=1g.5gb:3/4g.20gb:1`; nothing where they stay
     # whole. Where a pool has several profiles the launch says it.
     local layout=
@@ -33,12 +33,12 @@ apply() {
     put_fact FABRIC "$fabric"
     put_fact EFA "$efa"
     put_fact MIN_DRIVER "$min_driver"
-    market=$(imds instance-life-cycle)
+    told=$(imds instance-life-cycle tags/instance/tidegate:pool)
+    read -rd '' market POOL <<<"$told" || [[ -n $POOL ]]
     put_fact MARKET "$market"
     # No such tag: the node joins open. A gang's node must not because nobody answered.
     gate=$(imds_if_any tags/instance/tidegate:gate)
     put_fact GATE "$gate"
-    POOL=$(imds tags/instance/tidegate:pool)
     row_of "$POOL" "$POOLS"
     read -r _ labels <<<"$ROW"
     put_fact LABELS "$labels"

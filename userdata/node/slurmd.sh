@@ -131,7 +131,7 @@ EOF_UNIT
 }
 
 check() {
-    has_file "$HOOKS" "$(hooks)" && has_file "$REBOOT" "$(reboot_program)" && systemctl is-active --quiet slurmd && is_registered
+    has_file "$HOOKS" hooks && has_file "$REBOOT" reboot_program && systemctl is-active --quiet slurmd && is_registered
 }
 
 is_registered() {

@@ -54,7 +54,7 @@ END_OF_PROLOG
 }
 
 check() {
-    [[ -x $PROLOG ]] && has_file "$PROLOG" "$(prolog)" && cmp -s "$ENVIRONMENT" <(environment)
+    [[ -x $PROLOG ]] && has_file "$PROLOG" prolog && cmp -s "$ENVIRONMENT" <(environment)
 }
 
 apply() {

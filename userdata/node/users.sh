@@ -70,7 +70,7 @@ check() {
         systemctl is-active --quiet sssd && is_asked
         return
     fi
-    has_file "$COPY" "$(prolog)" && is_asked
+    has_file "$COPY" prolog && is_asked
 }
 
 is_asked() {
