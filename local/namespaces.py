@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -54,8 +55,12 @@ def enter() -> None:
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
 
 
+@cache
 def can_enter() -> str | None:
-    """Why this machine cannot run a cluster in namespaces, in a sentence; None when it can."""
+    """Why this machine cannot run a cluster in namespaces, in a sentence; None when it can.
+
+    Tried once in a process.
+    """
     if os.geteuid() != 0:
         return "a cluster in namespaces needs root"
     missing = [name for name in _PROGRAMS if not shutil.which(name, path=_search_path())]
