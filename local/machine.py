@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from local.devices import make_devices
 from local.disks import Disk
 
 _INIT = Path(__file__).parent / "machine_init.sh"
@@ -86,8 +87,9 @@ class Machine:
         place, spec = self._place, self.spec
         namespaces = ("--net", "--uts", "--mount", "--pid", "--ipc")
         init = ["bash", str(_INIT), str(self.root), spec.instance_id, place.ip, place.gateway]
-        disks = (f"{d.name} {d.major} {d.minor} {d.link}" for d in self._disks.values())
-        init += [str(spec.gpus), "\n".join(disks), str(place.console)]
+        devices = place.directory.with_name(f"{place.directory.name}.dev")
+        make_devices(devices, gpus=spec.gpus, disks=self._disks.values())
+        init += [str(devices), str(place.console)]
         init += ["yes" if spec.systemd else "", *place.binds]
         with place.console.open("ab") as console:
             self._process = subprocess.Popen(

@@ -4,40 +4,20 @@
 # only, as cloud-init has it; at later ones, when the disk was kept, it is laid down all the same, and the
 # enabled units start. The scripts in cloud-init's folder for it run at each boot.
 # With SYSTEMD=yes systemd becomes process 1 instead, and cloud-init runs the user data.
-# usage: machine_init.sh ROOT HOSTNAME ADDRESS GATEWAY GPUS DISKS CONSOLE SYSTEMD BIND...
-# DISKS: lines of NAME MAJOR MINOR LINK.
+# usage: machine_init.sh ROOT HOSTNAME ADDRESS GATEWAY DEVICES CONSOLE SYSTEMD BIND...
+# DEVICES: a folder with the files of its /dev.
 # BIND: SOURCE:TARGET[:ro], a folder of this computer that the machine shall see.
 set -euo pipefail
 
-root=$1 hostname=$2 address=$3 gateway=$4 gpus=$5 disks=$6 console=$7 systemd=$8
-shift 8
+root=$1 hostname=$2 address=$3 gateway=$4 devices=$5 console=$6 systemd=$7
+shift 7
 
 make_devices() {
-    local name number major minor link
     mount -t tmpfs -o mode=755 tmpfs dev
-    mkdir dev/pts dev/shm
+    cp -a "$devices/." dev
     mount -t devpts -o newinstance,ptmxmode=666 devpts dev/pts
     mount -t tmpfs -o mode=1777 tmpfs dev/shm
-    while read -r name number; do
-        mknod -m 666 "dev/$name" c 1 "$number"
-    done <<<$'null 3\nzero 5\nfull 7\nrandom 8\nurandom 9'
-    mknod -m 666 dev/tty c 5 0
-    ln -s pts/ptmx dev/ptmx
-    ln -s /proc/self/fd dev/fd
-    ln -s /proc/self/fd/0 dev/stdin
-    ln -s /proc/self/fd/1 dev/stdout
-    ln -s /proc/self/fd/2 dev/stderr
-    touch dev/console
     mount --bind "$console" dev/console
-    for ((number = 0; number < gpus; number++)); do
-        mknod -m 666 "dev/nvidia$number" c 195 "$number"
-    done
-    mkdir -p dev/disk/by-id
-    while read -r name major minor link; do
-        [[ -n $name ]] || continue
-        mknod -m 660 "dev/$name" b "$major" "$minor"
-        ln -s "../../$name" "dev/disk/by-id/$link"
-    done <<<"$disks"
 }
 
 bind_folders() {
