@@ -27,6 +27,7 @@ NODE_STAGES = (
     "node/task_env",
     "node/job_role",
     "node/scratch",
+    "node/data_sets",
     "node/containers",
     "node/health",
     "node/on_node_configured",

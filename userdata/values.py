@@ -193,7 +193,8 @@ class NodeValues:
     `job_roles`: ARNs of the IAM roles that jobs act as, by Slurm account; "": all other accounts.
     `topology`: the instance types whose place in its network EC2 tells, None where Slurm knows no
     topology. `directory`: what the boot sets sssd up for, None for what the image has.
-    `has_exporters`: of metrics, for the head's Prometheus.
+    `has_exporters`: of metrics, for the head's Prometheus. `prefetch`: buckets, with a prefix or
+    none, of which data sets that jobs name may be loaded.
     """
 
     cluster: str
@@ -222,9 +223,11 @@ class NodeValues:
     topology: tuple[str, ...] | None = None
     directory: Directory | None = None
     has_exporters: bool = False
+    prefetch: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check("cluster", self.cluster, NAME)
+        check_each("prefetch", self.prefetch, WORD)
         check_each("topology", self.topology or (), INSTANCE_TYPE)
         for account, role in self.job_roles:
             check("job_roles", account, OPTIONAL_WORD)
