@@ -1,4 +1,6 @@
-"""Rights to mount file systems that are there already, each kind as its vendor says."""
+"""Rights to mount file systems that are there already, each kind as its vendor says, and to load
+data sets.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -22,8 +24,13 @@ def mount_more(
         *_of_service(scope, "MoreFiles", "elasticfilesystem", _of(more, "efs")),
         *_of_service(scope, "S3Files", "s3files", _of(more, "s3files")),
         *_behind(scope, sorted({each.bucket for each in _of(more, "s3files")} - {""})),
-        *_mount_buckets(scope, sorted({each.source for each in _of(more, "s3")})),
+        *_read_buckets(scope, "Bucket", {each.source for each in _of(more, "s3")}),
     )
+
+
+def load_data_sets(scope: Construct, places: Iterable[str]) -> Sequence[iam.PolicyStatement]:
+    """What nodes may list and read for jobs that name data sets: of buckets, or their prefixes."""
+    return tuple(_read_buckets(scope, "DataSet", places))
 
 
 def _of(more: Iterable[FileSystem], kind: str) -> list[FileSystem]:
@@ -60,12 +67,13 @@ def _behind(scope: Construct, places: Sequence[str]) -> Iterator[iam.PolicyState
         yield statement("BehindS3Files", ["s3:GetObject", "s3:GetObjectVersion"], arns)
 
 
-def _mount_buckets(scope: Construct, places: Sequence[str]) -> Iterator[iam.PolicyStatement]:
+def _read_buckets(scope: Construct, what: str, of: Iterable[str]) -> Iterator[iam.PolicyStatement]:
     """Source: Mountpoint for Amazon S3, "Configuring Mountpoint", IAM permissions."""
-    yield from _list(scope, "ListBucket", places)
+    places = sorted(of)
+    yield from _list(scope, f"List{what}", places)
     if places:
         arns = [s3_arn(scope, f"{each}/*") for each in places]
-        yield statement("Buckets", ["s3:GetObject"], arns)
+        yield statement(f"{what}s", ["s3:GetObject"], arns)
 
 
 def _list(scope: Construct, sid: str, places: Sequence[str]) -> Iterator[iam.PolicyStatement]:

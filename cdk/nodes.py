@@ -17,7 +17,7 @@ from cdk.bundles import read_bundles, store
 from cdk.events import Events
 from cdk.images import Images
 from cdk.machine import rights_to_boot
-from cdk.mounts import mount_more
+from cdk.mounts import load_data_sets, mount_more
 from cdk.network import Network
 from cdk.proxy import with_proxy
 from cdk.storage import Storage
@@ -74,7 +74,7 @@ class Nodes(Construct):
         scripts = [each.source for hooks in file.hooks.values() for each in hooks.all]
         more = [
             read_bundles(self, bundle.bucket),
-            *mount_more(self, file.file_systems),
+            *_read_data(self, file),
             *statements.read_hooks(self, scripts),
             *(statements.read_secret(each, "Directory") for each in file.directory_secrets),
             *_assume(role for roles in file.job_roles.values() for role in roles.values()),
@@ -295,6 +295,13 @@ def _kinds(cluster: Cluster, pool: Pool) -> Iterator[tuple[str, str, Aim | None]
         is_block = each.market is Market.CAPACITY_BLOCK
         aim = Aim(specification(capacity_reservation_target=target), is_block)
         yield named_key(pool.name, each.id), f"Pool-{pool.name}-{each.id}", aim
+
+
+def _read_data(scope: Construct, file: ClusterFile) -> Sequence[iam.PolicyStatement]:
+    return (
+        *mount_more(scope, file.file_systems),
+        *load_data_sets(scope, file.cluster.prefetch),
+    )
 
 
 def shared_names(storage: Storage, events: Events, lustre: str) -> SharedNames:

@@ -1,5 +1,6 @@
 """What a site brings of its own to a stack: tags and security groups."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,11 @@ TAGS = {"cost-center": "ml 42", "owner": "vision"}
 @pytest.fixture(scope="module")
 def stacks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Stack]:
     file = dev_file(
-        tags=TAGS, network=NETWORK, file_systems=FILE_SYSTEMS, head={"security_groups": [OURS]}
+        tags=TAGS,
+        network=NETWORK,
+        file_systems=FILE_SYSTEMS,
+        head={"security_groups": [OURS]},
+        prefetch={"buckets": ["train/imagenet/", "open-data"]},
     )
     file["pools"]["t4"] |= {"security_groups": [OURS, THEIRS]}
     return synthesized(tmp_path_factory.mktemp("own"), file)
@@ -154,3 +159,35 @@ def test_roles_may_read_and_write_of_file_systems_and_buckets_what_the_file_says
         assert ":s3:::all-of-it" in str(given["ListBucket0"]["Resource"])
         assert given["ListBucket1"]["Condition"] == {"StringLike": {"s3:prefix": ["imagenet/*"]}}
         assert ":s3:::data-sets/imagenet/*" in str(given["Buckets"]["Resource"])
+
+
+def test_nodes_alone_read_what_jobs_may_name_and_nothing_beside(stacks: dict[str, Stack]) -> None:
+    made = stacks["tidegate-dev"]
+
+    given = {
+        name: {
+            each["Sid"]: each
+            for policy in made.named(name, "AWS::IAM::Role")["Policies"]
+            for each in policy["PolicyDocument"]["Statement"]
+            if "DataSet" in each.get("Sid", "")
+        }
+        for name in ("HeadRole", "NodesRole")
+    }
+
+    assert given["HeadRole"] == {}
+    found = given["NodesRole"]
+    assert set(found) == {"ListDataSet0", "ListDataSet1", "DataSets"}
+    assert {each["Effect"] for each in found.values()} == {"Allow"}
+    assert found["DataSets"]["Action"] == "s3:GetObject"
+    listed = [found[f"ListDataSet{number}"] for number in (0, 1)]
+    assert [each["Action"] for each in listed] == ["s3:ListBucket"] * 2
+    assert [_ends(each["Resource"]) for each in listed] == [["open-data"], ["train"]]
+    within = {"StringLike": {"s3:prefix": ["imagenet/*"]}}
+    assert [each.get("Condition") for each in listed] == [None, within]
+    assert _ends(found["DataSets"]["Resource"]) == ["open-data/*", "train/imagenet/*"]
+
+
+def _ends(resources: object) -> list[str]:
+    """What stands behind the partition in one ARN or several."""
+    every = resources if isinstance(resources, list) else [resources]
+    return [re.findall(r":s3:::([^'\"]*)", str(each))[0] for each in every]

@@ -98,7 +98,8 @@ def plan(snapshot: Snapshot, *, launches_max: int = LAUNCHES_MAX) -> Plan:
         return Plan(_sorted(_in_silence(snapshot, launches_max), snapshot), (), (), (stale,))
     made = considered(snapshot, launches_max)
     bought = launches(made.snapshot, made.fleet, made.purchase)
-    actions = (*made.actions, *owned(bought, made.snapshot.heard.reading.jobs))
+    jobs = made.snapshot.heard.reading.jobs
+    actions = (*made.actions, *owned(bought, jobs, snapshot.cluster.prefetch))
     return Plan(
         _sorted(actions, snapshot),
         tuple(made.queue.served[key] for key in sorted(made.queue.served)),

@@ -7,6 +7,7 @@ from tidegate.core.model.cluster import Reservation, group_key, named_key, reser
 from tidegate.core.model.ec2 import (
     ACCOUNT_TAG,
     CLUSTER_TAG,
+    DATA_TAG,
     GATE_TAG,
     JOB_TAG,
     LAUNCH_TAG,
@@ -56,6 +57,8 @@ def fleet_request(
         tags[GATE_TAG] = "drain"
     if launch.layout:
         tags[MIG_TAG] = launch.layout
+    if launch.data:
+        tags[DATA_TAG] = launch.data
     job = launch.for_jobs[0] if launch.for_jobs else ""
     owner = {ACCOUNT_TAG: launch.account, USER_TAG: launch.user, JOB_TAG: job}
     tags |= {key: value[:TAG_VALUE_MAX] for key, value in owner.items() if value}

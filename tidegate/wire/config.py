@@ -236,6 +236,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         notes=(
             *model.waiting.notes(),
             *(note for name, pool in model.pools.items() for note in _notes(name, pool)),
+            *(_diskless(model) if model.prefetch else ()),
         ),
         root_volumes={name: pool.root_volume() for name, pool in model.pools.items()},
         security_groups={name: pool.security_groups for name, pool in model.pools.items()},
@@ -281,6 +282,12 @@ def _notes(name: str, pool: PoolModel) -> Iterator[str]:
             f" refuses a job of more than {job_s} nodes; say max_job_nodes: {most}, or {job_s}"
             " when that is meant"
         )
+
+
+def _diskless(model: ClusterModel) -> Iterator[str]:
+    for name, pool in model.pools.items():
+        if not any(each.local_nvme_gib for each in pool.pool(name).instance_types):
+            yield f"pools.{name}: no type has a disk of its own, so prefetch does nothing for it"
 
 
 def _schedules(model: ClusterModel) -> Schedules | None:

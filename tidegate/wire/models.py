@@ -36,6 +36,7 @@ from tidegate.wire.node_models import Containers, SoftwareModel, Users
 from tidegate.wire.notifications_model import CHATLESS, NotificationsModel
 from tidegate.wire.partition_model import PartitionModel
 from tidegate.wire.pool_models import LimitsModel, PoolModel, ReservationModel
+from tidegate.wire.prefetch_model import PrefetchModel
 from tidegate.wire.prices import Priced, PriceList, PriceModel
 from tidegate.wire.report_model import ReportModel
 from tidegate.wire.rollout_model import RolloutModel
@@ -181,6 +182,11 @@ class ClusterModel(Section):
     )
     file_systems: FileSystems = Field(
         default=(), description="file systems that are there already, mounted beside shared_dir"
+    )
+    prefetch: PrefetchModel | None = Field(
+        default=None,
+        description="data sets that jobs name in their comments (tidegate:data=s3://...) come to"
+        " nodes' own disks while these boot; none when left out",
     )
     logs: LogsModel = Field(default=LogsModel(), description="the logs of functions and nodes")
     metrics: Metrics = Field(
@@ -354,6 +360,7 @@ class ClusterModel(Section):
             health_reasons=self.slurm.health_reasons,
             waiting=self.waiting.waiting(),
             idle_gpus=self.idle_gpus.idle_gpus() if self.idle_gpus else None,
+            prefetch=self.prefetch.places if self.prefetch else (),
             estimates=priced.estimates,
             check=self.rollout.check.check() if self.rollout.check else None,
         )

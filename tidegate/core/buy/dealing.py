@@ -1,10 +1,11 @@
 """What comes of a launch, dealt out: whole gangs of those that share it, and jobs to nodes."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from tidegate.core.demand.data_sets import KEY, tag_of
 from tidegate.core.model.ec2 import Instance
 from tidegate.core.model.ledger import Launch
 from tidegate.core.model.slurm import Job
@@ -79,10 +80,17 @@ def jobs_of(launch: Launch, number: int) -> tuple[str, ...]:
     return jobs[first:last][:JOBS_PER_NODE_MAX]
 
 
-def owned(launches: Sequence[Launch], jobs: Iterable[Job]) -> Iterator[Launch]:
-    """The launches with account and user of the first job of each, who pays for its nodes."""
+def owned(
+    launches: Sequence[Launch], jobs: Sequence[Job], prefetch: tuple[str, ...] = ()
+) -> Iterator[Launch]:
+    """The launches with account and user of the first job of each, who pays for its nodes, and the
+    data sets of all its jobs that `prefetch` allows.
+    """
     first = {each.for_jobs[0] for each in launches if each.for_jobs}
     owners = {job.job_id: job for job in jobs if job.job_id in first} if first else {}
+    asking = [job for job in jobs if KEY in job.comment] if launches and prefetch else []
     for each in launches:
         owner = owners.get(each.for_jobs[0]) if each.for_jobs else None
-        yield replace(each, account=owner.account, user=owner.user) if owner else each
+        data = tag_of(each.for_jobs, asking, prefetch) if asking else ""
+        made = replace(each, data=data) if data else each
+        yield replace(made, account=owner.account, user=owner.user) if owner else made

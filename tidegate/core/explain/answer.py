@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 
 from tidegate.core.buy.refusals import too_small
+from tidegate.core.demand.data_sets import data_sets
 from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.explain.advice import advice, meaning
 from tidegate.core.explain.deadline import about_deadline
@@ -190,7 +191,15 @@ def _needs(job: Job, snapshot: Snapshot, on: Sequence[Member] = ()) -> tuple[str
         f"{count}: {job.shape}{constraint}; {limit}",
         f"partition {', '.join(job.partitions)}, served by pools: {pools}",
         *about_deadline(job, on, snapshot),
+        *_about_data_sets(job, snapshot),
     )
+
+
+def _about_data_sets(job: Job, snapshot: Snapshot) -> Iterator[str]:
+    found = data_sets(job, snapshot.cluster.prefetch)
+    if found.places:
+        yield f"its nodes load {', '.join(found.places)} beside their boot, or when it starts"
+    yield from found.problems
 
 
 def _drained(why_nots: Sequence[WhyNot], snapshot: Snapshot) -> dict[str, list[str]]:

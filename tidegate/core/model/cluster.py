@@ -244,7 +244,8 @@ class Cluster:
     `waiting`: what an hour costs that a job waits. `estimates`: offerings whose price the file
     does not say; `quoted`: those of them whose price is what EC2 asks now.
     `check`: what new templates have to pass, None: nothing of the site's own. `idle_gpus` None:
-    jobs whose GPUs idle are left alone.
+    jobs whose GPUs idle are left alone. `prefetch`: buckets, with a prefix or none, of which nodes
+    load the data sets that jobs name.
     """
 
     name: str
@@ -264,6 +265,7 @@ class Cluster:
     quoted: frozenset[Offering] = frozenset()
     check: SiteCheck | None = None
     idle_gpus: IdleGpus | None = None
+    prefetch: tuple[str, ...] = ()
 
     def expected_s(self, time_limit_s: float | None, account: str) -> float | None:
         """How long a job will really run; None: it has no time limit, so nobody knows."""

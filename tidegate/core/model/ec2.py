@@ -20,6 +20,7 @@ LAUNCH_TAG = "tidegate:launch"
 POOL_TAG = "tidegate:pool"
 GATE_TAG = "tidegate:gate"
 MIG_TAG = "tidegate:mig"
+DATA_TAG = "tidegate:data"
 TEMPLATE_TAG = "tidegate:template"
 
 # Source: EC2, "Tag your Amazon EC2 resources".

@@ -194,6 +194,7 @@ class Launch:
     gangs: tuple[str, ...] = ()  #: equal gangs that share it, of min_count nodes each
     template: Template | None = None  #: what its nodes are made from; null: what the stack says
     layout: str = ""  #: into which MIG instances its GPUs are cut; empty: as its pool says
+    data: str = ""  #: the data sets that its nodes load while they boot, with blanks between them
 
 
 class LaunchStatus(StrEnum):

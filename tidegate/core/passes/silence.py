@@ -43,7 +43,7 @@ def replacements(
     lost = {job.job_id: len(taken & set(job.node_names)) for job in jobs}
     launches = purchase.builder.launches(str(snapshot.epoch))
     few = [each for each in launches if each.count <= _lost(each, lost)]
-    return tuple(from_templates(owned(few, jobs), snapshot))
+    return tuple(from_templates(owned(few, jobs, snapshot.cluster.prefetch), snapshot))
 
 
 def _lost(launch: Launch, lost: Mapping[str, int]) -> int:
