@@ -39,6 +39,8 @@ from userdata.site_check import SiteCheckValues
 UNLIMITED_NODES = 1000
 # What a shutdown may take before a node's boot begins again (userdata/node/power_off.sh), and some.
 SHUTDOWN_S = 180
+# Slurm keeps it in 16 bits, of which two values mean none at all (parse_value.c, slurm.h).
+RESUME_TIMEOUT_MAX_S = 65533
 DATA_DIR = "/srv/tidegate"
 SLURMCTLD_LOG = "/var/log/slurm/slurmctld.log"
 
@@ -185,7 +187,7 @@ def slurm_values(file: ClusterFile) -> SlurmConfValues:
         static=file.slurm.static,
         has_estimate=file.slurm.submit_estimate,
         has_topology=file.slurm.topology is not None,
-        resume_timeout_s=int(cluster.timings.boot_bound_s) + SHUTDOWN_S,
+        resume_timeout_s=min(int(cluster.timings.boot_bound_s) + SHUTDOWN_S, RESUME_TIMEOUT_MAX_S),
     )
 
 

@@ -114,6 +114,16 @@ def test_backfill_looks_often_where_it_alone_starts_jobs(slurm, is_hurried):
     assert (("SchedulerParameters", "bf_interval=5") in values.settings) == is_hurried
 
 
+@pytest.mark.parametrize(("bound_s", "timeout_s"), [("900", 1080), ("86400", 65533)])
+def test_a_node_that_reboots_has_as_long_as_one_that_boots_within_what_slurm_counts(
+    bound_s: str, timeout_s: int
+) -> None:
+    """slurmctld does not start with a ResumeTimeout of more than 16 bits."""
+    file = cluster_file(timings={"boot_bound_s": bound_s})
+
+    assert slurm_values(file).resume_timeout_s == timeout_s
+
+
 @pytest.mark.parametrize(("limits", "nodes"), [({"nodes": "7"}, 7), ({"gpus": "8"}, 1000)])
 def test_slurm_conf_has_room_for_the_nodes_that_the_limits_allow(limits, nodes):
     assert slurm_values(cluster_file(limits=limits)).max_nodes == nodes
