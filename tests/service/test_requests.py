@@ -19,13 +19,25 @@ def launch(market: Market = Market.SPOT, *, gated_for: str = "") -> Launch:
     return Launch("l-1", "t4", (wanted,), 2, 2, ("7",), 0.2, gated_for, "for 7")
 
 
-@pytest.mark.parametrize(("gated_for", "group"), [("7", "group-a"), ("", "")])
-def test_a_gang_comes_into_the_placement_group_of_its_pool_and_zone(
-    gated_for: str, group: str
+@pytest.mark.parametrize(
+    ("market", "gated_for", "group"),
+    [
+        (Market.SPOT, "7", "group-a"),
+        (Market.ON_DEMAND, "7", "group-a"),
+        (Market.SPOT, "", ""),
+        # A block takes none, and a reservation is where it is.
+        (Market.CAPACITY_BLOCK, "7", ""),
+        (Market.RESERVED, "7", ""),
+    ],
+)
+def test_a_gang_that_is_not_paid_for_comes_into_the_placement_group_of_its_pool_and_zone(
+    market: Market, gated_for: str, group: str
 ) -> None:
     placed = replace(placement(cluster()), groups={f"t4/{ZONE}": "group-a", "a10g/x": "other"})
+    placed = replace(placed, templates={**placed.templates, "t4/cr-1": Template("lt-block", "3")})
+    named = BLOCK if market is Market.CAPACITY_BLOCK else None
 
-    request = fleet_request(launch(gated_for=gated_for), "test", placed)
+    request = fleet_request(launch(market, gated_for=gated_for), "test", placed, named)
 
     assert [each.placement_group for each in request.overrides] == [group]
 

@@ -94,5 +94,12 @@ def template_key(launch: Launch, named: Reservation | None) -> str:
 
 
 def _group(launch: Launch, zone: str, placement: Placement) -> str:
-    """Members of a gang are close together where their pool has placement groups."""
-    return placement.groups.get(group_key(launch.pool, zone), "") if launch.gated_for else ""
+    """Members of a gang are close together where their pool has placement groups.
+
+    Not where places are paid for: those of a block are close together, and EC2 takes no group
+    beside it; a group in which a reservation was not made may have no room where that has.
+    Source: ParallelCluster's validators, which refuse the first and warn of the second.
+    """
+    if not launch.gated_for or launch.offerings[0].market.is_prepaid:
+        return ""
+    return placement.groups.get(group_key(launch.pool, zone), "")

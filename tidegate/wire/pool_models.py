@@ -179,7 +179,9 @@ class PoolModel(Section):
         default=FlexibilityModel(), description="instance types that a launch may choose from"
     )
     placement_group: bool = Field(
-        default=_POOL.placement_group, description="gangs in a placement group, close together"
+        default=_POOL.placement_group,
+        description="gangs in a placement group, close together; not in reservations and blocks,"
+        " whose places are where they are",
     )
     boot_s: Seconds = Field(
         default=_POOL.boot_s, description="seconds from launch to joined, as expected"
