@@ -23,7 +23,7 @@ readonly jammy=${JAMMY:-/var/tmp/tidegate-jammy} sid=${SID:-/var/tmp/tidegate-si
 readonly of_slurm=(tests/contracts/test_{slurm,together,restart,cores,metrics,site_check,idle_jobs,topology,shares}_contract.py)
 # Drains, holds and interruptions. The partitions' contract needs accounting, see docs/limits.md.
 readonly of_nodes=(
-    tests/contracts/test_{deadline,drains,held,steering,where}_contract.py
+    tests/contracts/test_{deadline,drains,held,move,steering,where}_contract.py
     tests/contracts/test_{foreign_nodes,probe_job}.py
     tests/e2e/test_{spot_watch,letting_go,agent_real}.py
 )
