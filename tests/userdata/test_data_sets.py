@@ -98,11 +98,23 @@ def test_half_a_data_set_is_never_complete_and_takes_no_room(node: Node) -> None
 
     node.load(PLACE)
 
-    assert node.asks(PLACE)[2].endswith(
-        "1 of 2 objects came as S3 lists them: download failed: b.tar"
-    )
+    assert node.asks(PLACE)[2].endswith("1 of 2 objects came: download failed: b.tar")
     assert sum("s3 sync" in each for each in node.calls) == 3
     assert [each.name for each in node.folder("sets+imagenet").iterdir()] == ["failed"]
+
+
+@pytest.mark.parametrize(("listed", "came"), [([3, 5], "1 of 2"), ([4], "1 of 1"), ([3], "")])
+def test_what_changed_while_it_came_is_not_whole(node: Node, listed: list[int], came: str) -> None:
+    """The AWS CLI itself is content."""
+    program = node.here / "bundle/files/data-sets.sh"
+    program.write_text(program.read_text().replace("TRIES=3", "TRIES=1"))
+    node.put({"a.tar": "one"}, listed=listed)
+
+    node.load(PLACE)
+
+    code, _, said = node.asks(PLACE)
+    changed = f"{came} objects came: what lies there is not what was listed before"
+    assert (code, said.endswith(changed)) == ((1, True) if came else (0, False))
 
 
 def test_what_failed_is_tried_again_for_the_next_job(node: Node) -> None:
@@ -309,4 +321,4 @@ def test_the_real_cli_writes_nothing_elsewhere(node: Node, real: dict[str, str],
     node.load("s3://others/open", **real)
 
     assert not list(node.here.rglob("out"))
-    assert "1 of 3 objects came as S3 lists them" in node.asks("s3://others/open")[2]
+    assert "1 of 3 objects came: " in node.asks("s3://others/open")[2]

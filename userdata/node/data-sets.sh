@@ -109,7 +109,7 @@ counted() {
 
 # fetch NAME FOLDER WORDS: prints why it is not whole, and WORDS is what programs said.
 fetch() {
-    local place=s3://${1//+//}/ bucket=${1%%+*} objects bytes came has try
+    local place=s3://${1//+//}/ bucket=${1%%+*} objects bytes came has try words
     command -v aws >/dev/null || { echo "the image has no AWS CLI (aws)"; return 1; }
     # Names that end with a slash are folders of a console, which no file becomes.
     aws s3api list-objects-v2 --bucket "$bucket" --prefix "${place#s3://*/}" --output text \
@@ -129,7 +129,8 @@ fetch() {
         ! grep -qF 'No space left' "$3" || break
     done
     read -r came _ < <(stored "$2")
-    echo "$came of $objects objects came as S3 lists them: $(last_words "$3")"
+    words=$(last_words "$3")
+    echo "$came of $objects objects came: ${words:-what lies there is not what was listed before}"
     return 1
 }
 
