@@ -18,13 +18,13 @@ cd "${BASH_SOURCE[0]%/*}"
 # shellcheck source=/dev/null
 source ./lib.sh
 
-declare -A needs=() time_limit_s=() wait_s=() is_done=() is_started=() running=()
+declare -A needs=() time_limit_s=() wait_s=() only_with=() is_done=() is_started=() running=()
 order=()
 
 read_graph() {
-    local name limit wait all
-    while read -r name limit wait all; do
-        order+=("$name")
+    local name limit wait with all
+    while read -r name limit wait with all; do
+        order+=("$name") only_with[$name]=$with
         # A number, or the name of the setting that holds it.
         time_limit_s[$name]=$((limit)) wait_s[$name]=$((wait)) needs[$name]=$all
     done <"graph.$ROLE"
@@ -93,6 +93,11 @@ run_stage() {
     set_now_ms
     started_ms=$now_ms
     deadline=$((SECONDS + ${wait_s[$name]}))
+    if ! is_wanted "${only_with[$name]}"; then
+        note_stage "$name" skip "$started_ms" 1
+        tell_time "stage $name skip" "$started_ms" ', try 1'
+        return
+    fi
     until timeout --kill-after=5 "$limit" "$PWD/boot.sh" try "$name" >>"$LOG_DIR/$name.log" 2>&1; do
         code=$?
         ((code != 124)) || echo "cut after $limit s" >>"$LOG_DIR/$name.log"
@@ -106,6 +111,14 @@ run_stage() {
     read -r how <"$RUN_DIR/how.$name"
     note_stage "$name" "$how" "$started_ms" "$try"
     tell_time "stage $name $how" "$started_ms" ", try $try"
+}
+
+# is_wanted NAME: whether the setting, or the fact that an earlier stage found out, says anything.
+is_wanted() {
+    [[ $1 != - ]] || return 0
+    # shellcheck source=/dev/null
+    [[ ! -e $RUN_DIR/facts ]] || source "$RUN_DIR/facts"
+    [[ -n ${!1} && ${!1} != 0 ]]
 }
 
 # tell_time TEXT SINCE_MS MORE

@@ -21,7 +21,7 @@ DEFAULT_TIME_LIMIT_S = "60"
 
 # What whoever reads the code wants to know, with a space: `#!` and `#SBATCH` are read by programs.
 _COMMENT = re.compile(r"^[ \t]*#( .*)?\n", re.MULTILINE)
-_HEADER = re.compile(r"^# (needs|time_limit_s|wait_s):[ ]?(.*)$", re.MULTILINE)
+_HEADER = re.compile(r"^# (needs|time_limit_s|wait_s|only_with):[ ]?(.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,8 @@ class Stage:
 
     `time_limit_s`: of one try. `wait_s`: for how long a try that failed is followed by another.
     Both are a number, or the setting that holds it, which the runner looks up. `after`: what it
-    needs where the role has that.
+    needs where the role has that. `only_with`: the setting or fact without which it has nothing to
+    do, where that is empty or 0; "-" for none.
     """
 
     name: str
@@ -39,11 +40,12 @@ class Stage:
     time_limit_s: str
     wait_s: str
     after: tuple[str, ...] = ()
+    only_with: str = "-"
 
     @property
     def row(self) -> str:
         """Its line in the runner's graph."""
-        return " ".join((self.name, self.time_limit_s, self.wait_s, *self.needs))
+        return " ".join((self.name, self.time_limit_s, self.wait_s, self.only_with, *self.needs))
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,7 @@ def read_stage(path: str) -> Stage:
         time_limit_s=header.get("time_limit_s", DEFAULT_TIME_LIMIT_S),
         wait_s=header.get("wait_s", "0"),
         after=tuple(each.removesuffix("?") for each in needs if each.endswith("?")),
+        only_with=header.get("only_with", "-"),
     )
 
 
@@ -126,8 +129,11 @@ def _packed(name: str, content: str | bytes) -> str | bytes:
     return without_comments(content)
 
 
-def tar_gz(entries: Mapping[str, str | bytes]) -> bytes:
-    """An archive of these files. Root's, without times; what begins with `#!` may be run."""
+def tar_gz(entries: Mapping[str, str | bytes], *, level: int = 9) -> bytes:
+    """An archive of these files. Root's, without times; what begins with `#!` may be run.
+
+    `level`: gzip's, 9 for the smallest.
+    """
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name, content in sorted(entries.items()):
@@ -136,4 +142,4 @@ def tar_gz(entries: Mapping[str, str | bytes]) -> bytes:
             entry.size = len(data)
             entry.mode = 0o755 if data.startswith(b"#!") else 0o644
             archive.addfile(entry, io.BytesIO(data))
-    return gzip.compress(packed.getvalue(), mtime=0)
+    return gzip.compress(packed.getvalue(), level, mtime=0)

@@ -16,7 +16,7 @@ def opened(bundle: Bundle) -> dict[str, str]:
 def graph_of(bundle: Bundle, role: str) -> dict[str, tuple[str, ...]]:
     """Stage -> what it needs, in the order of the runner."""
     rows = [line.split() for line in opened(bundle)[f"graph.{role}"].splitlines()]
-    return {name: tuple(needs) for name, _, _, *needs in rows}
+    return {name: tuple(needs) for name, _, _, _, *needs in rows}
 
 
 def stub_of(user_data: str) -> str:

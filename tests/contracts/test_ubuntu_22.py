@@ -168,7 +168,7 @@ def install(jammy: Jammy, wanted: str) -> subprocess.CompletedProcess[str]:
     for name in ("boot.sh", "lib.sh", "sign.py"):
         shutil.copy(HERE / name, boot / name)
     shutil.copy(HERE / "both/packages.sh", boot / "stages/packages.sh")
-    (boot / "graph.node").write_text("packages 400 0\n")
+    (boot / "graph.node").write_text("packages 400 0 -\n")
     repository = Repository("file:///repositories/slurm", "file:///repositories/slurm/key", wanted)
     settings = {
         "ROLE": "node",

@@ -57,6 +57,39 @@ def applied(stage: str, imds: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
+    ("settings", "facts", "code"),
+    [
+        ("LUSTRE=fs@tcp:/x", "", 0),
+        ("LUSTRE=''", "", 1),
+        ("", "LUSTRE=0", 1),
+        ("LUSTRE=''", "LUSTRE=2", 0),
+        ("LUSTER=x", "", 127),  # what nobody tells is our own mistake: nothing is left out for it
+    ],
+)
+def test_a_stage_is_left_out_where_its_setting_or_fact_says_nothing(
+    tmp_path, settings, facts, code
+) -> None:
+    """By the runner, before a process is started for it."""
+    (tmp_path / "facts").write_text(facts)
+    runner = (LIB.parent / "boot.sh").read_text()
+    (function,) = re.findall(r"^is_wanted\(\) \{\n.*?^\}\n", runner, re.MULTILINE | re.DOTALL)
+
+    asks = f"set -u; RUN_DIR={tmp_path} {settings}\n{function}is_wanted -; is_wanted LUSTRE"
+
+    assert subprocess.run(["bash", "-c", asks], check=False).returncode == code
+
+
+def test_every_stage_that_is_left_out_names_what_is_told(tmp_path: Path) -> None:
+    told = "".join(each.read_text() for each in LIB.parent.rglob("*.py")) + LIB.read_text()
+    told += "".join(each.read_text() for each in LIB.parent.rglob("*.sh"))
+    names = set(re.findall(r"^# only_with: (.*)$", told, re.MULTILINE))
+
+    assert names >= {"LUSTRE", "FABRIC", "LAYOUT", "ACCOUNTING"}
+    for name in names:
+        assert re.search(rf'"{name}": |put_fact {name} |\b{name}=', told), name
+
+
+@pytest.mark.parametrize(
     ("content", "printed", "is_held"),
     [
         ("a\n b\\n\n", "a\n b\\n", True),

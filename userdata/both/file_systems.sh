@@ -1,5 +1,6 @@
 # shellcheck shell=bash disable=SC2153
 # needs: identity packages owner_rule shared scratch? on_node_start?
+# only_with: FILE_SYSTEMS
 # wait_s: SHARED_WAIT_S
 # time_limit_s: 120
 # File systems of the site's own beside the shared one. A line each: efs, nfs, s3files or s3, source,

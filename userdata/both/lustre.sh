@@ -1,12 +1,13 @@
 # shellcheck shell=bash
 # needs: identity packages on_node_start?
+# only_with: LUSTRE
 # wait_s: SHARED_WAIT_S
 # time_limit_s: 60
 # FSx for Lustre, where the cluster has one. Its client is a module of the kernel: an image that
 # lacks it cannot get it at a boot in time.
 
 check() {
-    [[ -z $LUSTRE ]] || { mountpoint -q "$LUSTRE_DIR" && timeout 5 stat -f "$LUSTRE_DIR" >/dev/null; }
+    mountpoint -q "$LUSTRE_DIR" && timeout 5 stat -f "$LUSTRE_DIR" >/dev/null
 }
 
 apply() {

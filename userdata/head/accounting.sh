@@ -1,5 +1,6 @@
 # shellcheck shell=bash
 # needs: database munge
+# only_with: ACCOUNTING
 # wait_s: 60
 # time_limit_s: 300
 # slurmdbd, when the cluster file asks for accounting, on the database of the head. Before slurmctld,
@@ -29,10 +30,8 @@ EOF_CONF
 }
 
 check() {
-    [[ -z $ACCOUNTING ]] || {
-        has_file "$DBD_CONF" dbd_conf && has_file "$ROTATION" rotation slurmdbd &&
-            systemctl is-active --quiet slurmdbd && knows_cluster && [[ -z $(missing_qos) ]]
-    }
+    has_file "$DBD_CONF" dbd_conf && has_file "$ROTATION" rotation slurmdbd &&
+        systemctl is-active --quiet slurmdbd && knows_cluster && [[ -z $(missing_qos) ]]
 }
 
 knows_cluster() {

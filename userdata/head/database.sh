@@ -1,5 +1,6 @@
 # shellcheck shell=bash
 # needs: data_volume packages shared
+# only_with: ACCOUNTING
 # wait_s: 60
 # time_limit_s: 3600
 # The database of accounting, when the cluster file asks for it: MariaDB on the head, its tables on
@@ -48,11 +49,9 @@ EOF_UNIT
 }
 
 check() {
-    [[ -z $ACCOUNTING ]] || {
-        has_file "$DATABASE_UNIT" database_unit && has_file "$DUMP_UNIT" dump_unit &&
-            cmp -s files/tidegate-accounting.sh "$PROGRAM" && [[ ! -e $NOT_LOADED ]] &&
-            systemctl is-active --quiet tidegate-mariadb tidegate-accounting-dump
-    }
+    has_file "$DATABASE_UNIT" database_unit && has_file "$DUMP_UNIT" dump_unit &&
+        cmp -s files/tidegate-accounting.sh "$PROGRAM" && [[ ! -e $NOT_LOADED ]] &&
+        systemctl is-active --quiet tidegate-mariadb tidegate-accounting-dump
 }
 
 apply() {

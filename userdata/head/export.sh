@@ -1,5 +1,6 @@
 # shellcheck shell=bash
 # needs: data_volume packages
+# only_with: EXPORT_TO
 # A folder of the data volume for the nodes, by NFS: to the VPC only, and root is nobody there.
 
 readonly EXPORTS=/etc/exports.d/tidegate.exports
@@ -9,7 +10,7 @@ line() {
 }
 
 check() {
-    [[ -z $EXPORT_TO ]] || { has_file "$EXPORTS" line && [[ -d $DATA_DIR/export ]]; }
+    has_file "$EXPORTS" line && [[ -d $DATA_DIR/export ]]
 }
 
 apply() {

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
 # needs: identity packages
+# only_with: LOG_GROUP
 # The boot's and slurmd's logs in CloudWatch, by AWS's agent, which AWS's images have.
 
 readonly CTL=/opt/aws/amazon-cloudwatch-agent/bin/amazon-cloudwatch-agent-ctl
@@ -17,8 +18,7 @@ EOF_CONFIG
 }
 
 check() {
-    [[ -z $LOG_GROUP ]] ||
-        { has_file "$CONFIG" config && systemctl is-active --quiet amazon-cloudwatch-agent; }
+    has_file "$CONFIG" config && systemctl is-active --quiet amazon-cloudwatch-agent
 }
 
 apply() {

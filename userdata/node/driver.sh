@@ -1,5 +1,6 @@
 # shellcheck shell=bash
 # needs: packages shape
+# only_with: DRIVER_BRANCH
 # time_limit_s: 1200
 # The GPU's driver, on images without one. On Ubuntu Canonical's modules, which are built and signed
 # for the kernel that runs, so that nothing is compiled. The package without a kernel's version brings
@@ -10,7 +11,7 @@
 readonly CUDA_REPOSITORY=/etc/yum.repos.d/cuda-amzn2023.repo
 
 check() {
-    [[ -z $DRIVER_BRANCH || $GPUS == 0 ]] || { has_driver && is_loaded; }
+    ((GPUS == 0)) || { has_driver && is_loaded; }
 }
 
 has_driver() {

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
 # needs: shape packages on_node_start
+# only_with: EFA
 # Elastic Fabric Adapter: ranks on one node copy from each other's memory, which Ubuntu forbids. The
 # gate counts the devices. GDRCopy lets NCCL reach the memory of GPUs without a copy; its module is in
 # AWS's image, not loaded.
@@ -9,10 +10,8 @@ has_gdrcopy() {
 }
 
 check() {
-    ((EFA == 0)) || {
-        [[ $(sysctl -n kernel.yama.ptrace_scope 2>/dev/null || echo 0) == 0 ]] &&
-            { ! has_gdrcopy || [[ -e /dev/gdrdrv ]]; }
-    }
+    [[ $(sysctl -n kernel.yama.ptrace_scope 2>/dev/null || echo 0) == 0 ]] &&
+        { ! has_gdrcopy || [[ -e /dev/gdrdrv ]]; }
 }
 
 apply() {

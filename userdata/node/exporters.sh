@@ -1,5 +1,6 @@
 # shellcheck shell=bash
 # needs: packages gpu_use
+# only_with: EXPORTERS
 # Node exporter, and dcgm-exporter where the image has it, for the head's Prometheus. A node without
 # them is as good a node: nothing here ends one.
 
@@ -31,7 +32,7 @@ EOF_UNIT
 
 # Once a boot: whether they run, nobody waits for.
 check() {
-    [[ -z $EXPORTERS || -e $RUN_DIR/exporters ]]
+    [[ -e $RUN_DIR/exporters ]]
 }
 
 apply() {

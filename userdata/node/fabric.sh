@@ -1,12 +1,13 @@
 # shellcheck shell=bash
 # needs: gpu
+# only_with: FABRIC
 # wait_s: 120
 # time_limit_s: 120
 # NVSwitch machines need the fabric manager, of the driver's very version: with another one CUDA fails
 # with error 802 although nvidia-smi shows all GPUs.
 
 check() {
-    ((FABRIC == 0)) || { systemctl is-active --quiet nvidia-fabricmanager && is_complete; }
+    systemctl is-active --quiet nvidia-fabricmanager && is_complete
 }
 
 # On every GPU. A100 say N/A of a fabric that is complete (bottlerocket pull request 3873), old drivers

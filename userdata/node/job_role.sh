@@ -1,5 +1,6 @@
 # shellcheck shell=bash
 # needs: task_env owner_rule
+# only_with: JOB_ROLES
 # Jobs act on AWS as a role of their own, where the pool or their account has one (JOB_ROLES: words
 # like vision=ARN, and =ARN for all others): see job_credentials.py. Their tasks find it by their
 # environment (task_env), each for its own job and as long as that is on the node.
@@ -49,10 +50,8 @@ EOF_UNIT
 }
 
 check() {
-    [[ -z $JOB_ROLES ]] || {
-        has_file "$PROLOG" prolog && has_file "$EPILOG" epilog && has_file "$UNIT" unit &&
-            systemctl is-active --quiet tidegate-job-credentials
-    }
+    has_file "$PROLOG" prolog && has_file "$EPILOG" epilog && has_file "$UNIT" unit &&
+        systemctl is-active --quiet tidegate-job-credentials
 }
 
 apply() {

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
 # needs: gpu fabric early
+# only_with: LAYOUT
 # time_limit_s: 480
 # GPUs cut into instances by NVIDIA's own tool, as the shape says. A layout is never changed on a node
 # that takes jobs. gres.conf names each instance by the files that it needs, as Slurm's AutoDetect
@@ -25,10 +26,8 @@ configuration() {
 }
 
 check() {
-    [[ -z $LAYOUT ]] || {
-        [[ -s $RUN_DIR/mig ]] && has_file "$CONFIGURATION" configuration &&
-            nvidia-mig-parted assert -f "$CONFIGURATION" -c tidegate >/dev/null 2>&1
-    }
+    [[ -s $RUN_DIR/mig ]] && has_file "$CONFIGURATION" configuration &&
+        nvidia-mig-parted assert -f "$CONFIGURATION" -c tidegate >/dev/null 2>&1
 }
 
 apply() {

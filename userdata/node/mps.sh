@@ -1,5 +1,6 @@
 # shellcheck shell=bash
 # needs: gpu task_env
+# only_with: MPS
 # Multi-Process Service: a control daemon for each job, as the job's user and over its GPUs alone. One
 # for the whole node would serve one user at a time, and jobs of others would wait for it. Prolog and
 # epilog start and end it; the tasks find it by their environment.
@@ -37,7 +38,7 @@ END_OF_EPILOG
 }
 
 check() {
-    [[ -z $MPS || $GPUS == 0 ]] ||
+    ((GPUS == 0)) ||
         { has_file "$PROLOG" prolog && has_file "$EPILOG" epilog; }
 }
 

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
 # needs: health users task_env
+# only_with: ON_NODE_CONFIGURED
 # time_limit_s: ON_NODE_CONFIGURED_S
 # wait_s: 60
 # The site's own scripts, on a node that is ready and has not joined.

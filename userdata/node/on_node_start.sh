@@ -1,5 +1,6 @@
 # shellcheck shell=bash
 # needs: identity shape packages owner_rule
+# only_with: ON_NODE_START
 # time_limit_s: ON_NODE_START_S
 # wait_s: 60
 # The site's own scripts, before mounts, GPUs and Slurm.

@@ -1,5 +1,6 @@
 # shellcheck shell=bash disable=SC2153
 # needs: identity shape
+# only_with: TOPOLOGY
 # time_limit_s: 60
 # Where this node is in EC2's network, as slurmd tells it to slurmctld (TOPOLOGY: the instance types
 # that EC2 tells the place of; "-" for none of them, "" where Slurm knows no topology). slurmctld makes
@@ -9,7 +10,7 @@
 readonly TRIES=4 LONGEST_PAUSE_S=4
 
 check() {
-    [[ -z $TOPOLOGY || -n ${PLACE:-} ]]
+    [[ -n ${PLACE:-} ]]
 }
 
 apply() {
