@@ -291,6 +291,7 @@ def head_values(
         on_head_configured=hooks_of(file.head_hooks),
         monitoring=_monitoring(file),
         check=_check(file),
+        idle_check=_idle_check(file),
     )
 
 
@@ -306,11 +307,27 @@ def _check(file: ClusterFile) -> SiteCheckValues | None:
         time_limit_s=int(found.time_limit_s),
         wait_s=int(found.wait_s),
         script=model.script,
-        partitions=tuple(
-            (pool, next(each.name for each in file.cluster.partitions if pool in each.pools))
-            for pool in pools
-        ),
+        partitions=_first_partitions(file, pools),
     )
+
+
+def _idle_check(file: ClusterFile) -> SiteCheckValues | None:
+    model, found = file.idle_check, file.cluster.idle_check
+    if model is None or found is None:
+        return None
+    return SiteCheckValues(
+        user=found.user,
+        nodes=1,
+        time_limit_s=int(found.time_limit_s),
+        wait_s=int(found.wait_s),
+        script=model.script,
+        partitions=_first_partitions(file, found.pools),
+    )
+
+
+def _first_partitions(file: ClusterFile, pools: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    partitions = file.cluster.partitions
+    return tuple((pool, next(e.name for e in partitions if pool in e.pools)) for pool in pools)
 
 
 def login_values(file: ClusterFile, shared: SharedNames) -> LoginValues:

@@ -1,13 +1,16 @@
-"""What the head submits as the site's check of new templates."""
+"""What the head submits as the site's checks: of new templates, and of idle nodes."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from userdata.bundle import read
 from userdata.patterns import NAME, check, check_positive
 
+# Of which kind a check is, as its name says it, and where its script is kept.
+TEMPLATES, IDLE = "check", "idle"
 SCRIPT = "/etc/slurm/tidegate-check.sbatch"
+SCRIPTS = {TEMPLATES: SCRIPT, IDLE: "/etc/slurm/tidegate-idle.sbatch"}
 
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\-]{0,63}")
 _PARTITION = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -41,15 +44,24 @@ class SiteCheckValues:
         return self.script.startswith("#!")
 
 
-def check_files(values: SiteCheckValues | None) -> Mapping[str, str]:
-    """The files of the head's bundle. Nothing of it fits into the parameter, which holds 4 KB."""
-    if values is None:
+def check_files(checks: Mapping[str, SiteCheckValues | None]) -> Mapping[str, str]:
+    """The files of the head's bundle. Nothing of it fits into the parameter, which holds 4 KB.
+
+    `checks`: by kind; None: there is none.
+    """
+    found = {kind: values for kind, values in checks.items() if values is not None}
+    if not found:
         return {}
-    script = SCRIPT if values.is_inline else values.script
-    rest = f"{values.user} {values.nodes} {values.time_limit_s} {values.wait_s} {script}"
-    lines = (f"{pool} {partition} {rest}\n" for pool, partition in values.partitions)
+    lines = (line for kind, values in found.items() for line in _lines(kind, values))
+    scripts = {f"{k}.sbatch": each.script for k, each in found.items() if each.is_inline}
     return {
         "tidegate-check.sh": read("head/tidegate-check.sh"),
         "check": "".join(lines),
-        **({"check.sbatch": values.script} if values.is_inline else {}),
+        **scripts,
     }
+
+
+def _lines(kind: str, values: SiteCheckValues) -> Iterator[str]:
+    script = SCRIPTS[kind] if values.is_inline else values.script
+    rest = f"{values.user} {values.nodes} {values.time_limit_s} {values.wait_s} {script}"
+    return (f"{kind}:{pool} {partition} {rest}\n" for pool, partition in values.partitions)

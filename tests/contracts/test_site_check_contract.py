@@ -1,4 +1,4 @@
-"""The site's check of a new template as a job: the head's own program, on a real slurmctld."""
+"""The site's checks of templates and idle nodes as jobs: the head's program on a real slurmctld."""
 
 import itertools
 import time
@@ -13,9 +13,10 @@ from tests.contracts.real_slurm import slurm_of_its_own
 from tidegate.adapters.slurm_cli import SlurmCli
 from tidegate.adapters.slurm_command import CommandRunner
 from tidegate.core.model.errors import SlurmUnavailable
+from tidegate.core.model.idle_check import idle_check_name
 from tidegate.core.model.site_check import REFUSED, CheckJob, check_name
 from userdata.bundle import HERE
-from userdata.site_check import SCRIPT, SiteCheckValues, check_files
+from userdata.site_check import IDLE, SCRIPT, SCRIPTS, TEMPLATES, SiteCheckValues, check_files
 
 NUMBERS = itertools.count(1)
 PROGRAM = HERE / "head" / "tidegate-check.sh"
@@ -45,8 +46,11 @@ def port(cluster: RealSlurm) -> SlurmCli:
     (cluster.folder / "exit").chmod(0o644)
     cluster.folder.chmod(0o755)
     script = SCRIPT_TEXT.replace("FOLDER", cluster.folder.name)
-    files = check_files(replace(values, script=script))
-    for path, name in ((CONF, "check"), (SCRIPT, "check.sbatch")):
+    of_one = script.replace("-N 1", "--nice=5")
+    idle = replace(values, nodes=1, script=of_one, partitions=(("gpu", "gpu"),))
+    files = check_files({TEMPLATES: replace(values, script=script), IDLE: idle})
+    where = ((CONF, "check"), (SCRIPT, "check.sbatch"), (SCRIPTS[IDLE], "idle.sbatch"))
+    for path, name in where:
         put(cluster, path, files[name])
     return SlurmCli(CommandRunner(prefix=cluster.prefix), ("bash", str(PROGRAM)))
 
@@ -65,6 +69,15 @@ def fresh(cluster: RealSlurm, count: int = 2) -> list[str]:
 
 def a_name(pool: str = "gpu") -> str:
     return check_name(pool, "7be21c-12", 1_800_000_000.0, next(NUMBERS))
+
+
+def an_idle_name(node: str) -> str:
+    return idle_check_name("gpu", node, 1_800_000_000.0, next(NUMBERS))
+
+
+def priority(cluster: RealSlurm, job_id: str) -> int:
+    shown = cluster.run("scontrol", "show", "job", job_id)
+    return int(shown.split(" Priority=")[1].split()[0])
 
 
 def told(port: SlurmCli, name: str) -> list[CheckJob]:
@@ -123,6 +136,50 @@ def test_no_other_job_takes_its_nodes_before_it_and_those_of_others_go_on(cluste
     cluster.cancel(runs)
     assert ended(port, name).state == "COMPLETED"
     eventually("the others follow", lambda: not any(map(cluster.state, later)))
+
+
+def test_that_of_an_idle_node_runs_once_and_its_exit_code_is_told(cluster, port):
+    (node,) = fresh(cluster, 1)
+    name, again = an_idle_name(node), an_idle_name(node)
+    (cluster.folder / "exit").write_text("0")
+
+    assert port.check(name, [node]) == ""
+    assert port.check(name, [node]) == ""
+    cluster.port.poke([node])
+    passed = ended(port, name)
+    (cluster.folder / "exit").write_text("3")
+    assert port.check(again, [node]) == ""
+    cluster.port.poke([node])
+    failed = ended(port, again)
+
+    assert (passed.state, passed.exit_code, passed.user) == ("COMPLETED", 0, "daemon")
+    assert len(told(port, name)) == 1
+    assert (failed.state, failed.exit_code) == ("FAILED", 3)
+    shown = cluster.run("scontrol", "show", "job", passed.job_id)
+    for each in ("NumNodes=1", "TimeLimit=00:01:00", "Requeue=0", "Deadline=", "Nice=2147483645"):
+        assert each in shown
+
+
+def test_every_other_job_is_before_that_of_an_idle_node(cluster, port):
+    (cluster.folder / "exit").write_text("0")
+    (node,) = fresh(cluster, 1)
+    name = an_idle_name(node)
+    runs = cluster.submit("-w", node, "--exclusive", "-t", "30", script="sleep 300")
+    cluster.port.poke([node])
+    eventually("a job runs", lambda: cluster.state(runs) == "RUNNING")
+
+    assert port.check(name, [node]) == ""
+    assert port.check(name, [node]) == "", "asked again it stays behind"
+    (waits,) = told(port, name)
+    later = cluster.submit("--exclusive", "-w", node, "-t", "30", "--nice=1000", script="sleep 300")
+    assert 0 < priority(cluster, waits.job_id) < priority(cluster, later), "0: it is held"
+    cluster.cancel(runs)
+    cluster.port.poke([node])
+
+    eventually("who came later runs", lambda: cluster.state(later) == "RUNNING")
+    assert [each.state for each in told(port, name)] == ["PENDING"]
+    cluster.cancel(later)
+    assert ended(port, name).state == "COMPLETED"
 
 
 def test_what_slurm_or_the_head_refuses_is_told_with_its_words(cluster, port):
@@ -215,6 +272,8 @@ def test_a_silent_slurmctld_refuses_nothing(cluster, port):
         ("tidegate:check:gpu:x:1-1", "ALL"),
         ("tidegate:check:gpu:x:1-1", "--uid=0"),
         ("mine", "i-0123456789abcdef0"),
+        ("tidegate:idle:gpu:i-1:1-1;id", "i-0123456789abcdef0"),
+        ("tidegate:other:gpu:i-1:1-1", "i-0123456789abcdef0"),
     ],
 )
 def test_roots_program_takes_nothing_but_a_name_and_nodes(cluster, port, name, nodes):

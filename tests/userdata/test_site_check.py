@@ -10,7 +10,7 @@ from local.boot.bundles import opened
 from local.boot.values import HEAD
 from userdata.bundle import read
 from userdata.render import head_bundle, head_parameter
-from userdata.site_check import SCRIPT, SiteCheckValues, check_files
+from userdata.site_check import IDLE, SCRIPT, SCRIPTS, TEMPLATES, SiteCheckValues, check_files
 from userdata.values import BundleAt
 
 INLINE = SiteCheckValues("ci", 2, 600, 3600, "#!/bin/bash\ntrue\n", (("t4", "gpu"), ("cpu", "all")))
@@ -23,13 +23,13 @@ AGENT_USER=slurm
 """
 
 
-def boot(root: Path, values: SiteCheckValues | None) -> bool:
+def boot(root: Path, values: SiteCheckValues | None, idle: SiteCheckValues | None = None) -> bool:
     """Runs the stage where it has something to do; whether it had."""
     files = root / "files"
     subprocess.run(["rm", "-rf", str(files)], check=True)
     for name in ("files", "etc/slurm", "etc/sudoers.d", "sbin"):
         (root / name).mkdir(parents=True, exist_ok=True)
-    for name, text in check_files(values).items():
+    for name, text in check_files({TEMPLATES: values, IDLE: idle}).items():
         (files / name).write_text(text)
     stage = read("head/site_check.sh")
     for path, here in (("/etc/", "etc/"), ("/usr/local/sbin/", "sbin/")):
@@ -53,7 +53,8 @@ def test_the_agent_may_run_the_one_program_and_root_has_the_rest(tmp_path):
     program = f"{tmp_path}/sbin/tidegate-check"
     assert kept(tmp_path) == {
         "tidegate-check": f"Defaults!{program} !requiretty\nslurm ALL=(root) NOPASSWD: {program}",
-        "tidegate-check.conf": f"t4 gpu ci 2 600 3600 {SCRIPT}\ncpu all ci 2 600 3600 {SCRIPT}\n",
+        "tidegate-check.conf": f"check:t4 gpu ci 2 600 3600 {SCRIPT}\n"
+        f"check:cpu all ci 2 600 3600 {SCRIPT}\n",
         "tidegate-check.sbatch": "#!/bin/bash\ntrue\n",
     }
     right = tmp_path / "etc" / "sudoers.d" / "tidegate-check"
@@ -76,12 +77,29 @@ def test_without_a_check_nobody_has_the_right_any_more(tmp_path):
     assert kept(tmp_path) == {}
 
 
+def test_that_of_idle_nodes_stands_beside_it_or_alone(tmp_path):
+    idle = replace(INLINE, nodes=1, script="#!/bin/bash\nfalse\n", partitions=(("t4", "gpu"),))
+    assert boot(tmp_path, INLINE, idle)
+    assert not boot(tmp_path, INLINE, idle)
+    assert kept(tmp_path)["tidegate-idle.sbatch"] == "#!/bin/bash\nfalse\n"
+    line = f"idle:t4 gpu ci 1 600 3600 {SCRIPTS[IDLE]}"
+    assert kept(tmp_path)["tidegate-check.conf"].splitlines()[-1] == line
+
+    assert boot(tmp_path, None, idle)
+    assert kept(tmp_path)["tidegate-check.conf"] == f"{line}\n"
+    assert "tidegate-check.sbatch" not in kept(tmp_path)
+    assert boot(tmp_path, None, replace(idle, script="#!/bin/bash\ntrue\n")), "another script"
+
+
 def test_it_comes_with_the_heads_bundle_and_sudo_alone_with_the_parameter():
     at = BundleAt("bucket", "key", "b" * 64)
     with_check = replace(HEAD, check=INLINE)
 
     assert opened(head_bundle(with_check))["files/check.sbatch"] == INLINE.script
     assert "files/check" not in opened(head_bundle(HEAD))
+    alone = replace(HEAD, idle_check=INLINE)
+    assert opened(head_bundle(alone))["files/idle.sbatch"] == INLINE.script
+    assert " sudo" in head_parameter(alone, at)
     assert " sudo" in head_parameter(with_check, at)
     assert len(head_parameter(with_check, at)) - len(head_parameter(HEAD, at)) < 20
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tidegate.core.model.site_check import REFUSED, CheckJob, is_check_name
+from tidegate.core.model.site_check import REFUSED, CheckJob, is_check
 
 SUBMIT = ("sudo", "-n", "/usr/local/sbin/tidegate-check")
 # The program ends itself before: what sudo runs as root, SlurmUser cannot kill.
@@ -62,7 +62,7 @@ def parse(text: str) -> tuple[CheckJob, ...]:
         for job_id, name, state, user, status in (
             row[: len(FIELDS)] for row in rows if len(row) > 5
         )
-        if is_check_name(name) and (code := _exit_code(status)) is not None
+        if is_check(name) and (code := _exit_code(status)) is not None
     )
 
 

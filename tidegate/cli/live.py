@@ -211,7 +211,8 @@ def retried(file: ClusterFile, pool: str, clients: Clients | None = None) -> Ret
         template = rollout.template.digest if rollout and rollout.given_up else ""
         found = Retried(lifted, len(history.failed), tuple(s.check for s in stops), template)
         again = None if template else rollout
-        after = replace(history, failed=(), stopped_checks=stops, rollout=again)
+        checks = history.idle_checks and history.idle_checks.tried_anew
+        after = replace(history, failed=(), stopped_checks=stops, rollout=again, idle_checks=checks)
         if after == history or ledger.learn(after):
             break
     if found.is_any:

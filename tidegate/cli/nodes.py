@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 GAP = 3
 
 # Of a node, in a table that is not wide.
+COLUMNS = ("node", "pool, offering", "stage", "age", "USD", "jobs", "ends when", "held by")
 MOST_JOBS = 3
 
 # Each costs a call to EC2.
@@ -73,9 +74,11 @@ def screen(
 
     from tidegate.cli.shown import fit, lines, table
 
-    made = table("node", "pool, offering", "stage", "age", "USD", "jobs", "ends when", "held by")
+    checked = ("checked",) if any(each.checked for each in found) else ()
+    made = table(*COLUMNS, *checked)
     for each in found:
-        made.add_row(*_cells(each, most=len(each.jobs) if is_wide else MOST_JOBS))
+        cells = _cells(each, most=len(each.jobs) if is_wide else MOST_JOBS)
+        made.add_row(*cells, *((each.checked,) if checked else ()))
     least = sum((each.min_width or 0) + GAP for each in fit(made).columns)
     if width is None or least <= width:
         return made
@@ -98,6 +101,8 @@ def _paragraph(each: "NodeReport") -> "Iterator[str]":
         yield f"  ends when: {ends}"
     if held:
         yield f"  held by: {held}"
+    if each.checked:
+        yield f"  checked: {each.checked}"
 
 
 def with_stages(

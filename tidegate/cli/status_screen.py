@@ -73,6 +73,10 @@ def _tail(found: Overview) -> Iterator[str]:
     for budget in found.budgets:
         spent = f"{budget.usd:.2f} of {budget.budget_usd:.2f} USD"
         yield f"spent by {budget.scope} this {budget.per}: {spent}"
+    if checks := found.idle_checks:
+        used = f"{checks.gpu_hours:.2f} of {checks.gpu_hours_per_day:g} GPU-hours today"
+        now = f", now on {', '.join(checks.on)}" if checks.on else ""
+        yield f"checks of idle nodes: {used}; {checks.due} of {checks.nodes} nodes are due{now}"
     if lost := found.losses.nodes:
         nodes = f"{lost} node{'s' if lost > 1 else ''}"
         hours = f"{found.losses.lost_gpu_hours:.1f} GPU-hours lost"

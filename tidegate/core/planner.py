@@ -39,6 +39,7 @@ from tidegate.core.passes.gangs import awaited, keep_for_gangs, open_gangs
 from tidegate.core.passes.hangs import requeue_hung
 from tidegate.core.passes.headroom import hold_headroom
 from tidegate.core.passes.idle import idle_nodes, keep_warm, release_idle
+from tidegate.core.passes.idle_check import check_idle
 from tidegate.core.passes.idle_gpus import give_back_idle
 from tidegate.core.passes.moves import move_jobs
 from tidegate.core.passes.nodes import (
@@ -215,6 +216,7 @@ def _passed(
     kept = buy_spares(snapshot, purchase, bins, queue, spares)
     idle = idle_nodes(snapshot, fleet, bins, departures.replacing, kept)
     decided = (*decided, *release_idle(snapshot, fleet, purchase, bins, queue, idle))
+    decided = (*decided, *check_idle(snapshot, fleet, bins, queue, idle, decided))
 
     decided = (*decided, *watch_vain(snapshot, fleet, queue, known, decided))
     decided = (*decided, *steer(snapshot, room, queue.gangs, decided))

@@ -368,7 +368,7 @@ class SimSlurm:
         return refused
 
     def check(self, name: str, nodes: Sequence[str]) -> str:
-        asked = submit_of(self.cluster.check, name, tuple(nodes))
+        asked = submit_of(self.cluster, name, tuple(nodes))
         with self._command("check", nodes):
             self.table.changed()
             return self._checks.submit(asked, self.submit, self.jobs)

@@ -1,14 +1,18 @@
-"""Jobs of a site's check on the simulated slurmctld."""
+"""Jobs of a site's checks on the simulated slurmctld."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tidegate.core.model.site_check import REFUSED, CheckJob, SiteCheck
+from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.idle_check import is_idle_check_name
+from tidegate.core.model.site_check import REFUSED, CheckJob
 from tidegate.core.model.slurm import Shape
 from tidegate.sim.slurm_parts import SimJob, Submit, SubmitRefused
 
 # The highest that Slurm takes.
 PRIORITY = 4_294_967_290
+# That of --nice, where nothing else is lower.
+LOWEST = 1
 DURATION_S = 60.0
 
 
@@ -54,15 +58,17 @@ def _deadline_s(job: SimJob) -> float:
     return job.eligible_at_s + job.submit.deadline_in_s
 
 
-def submit_of(check: SiteCheck | None, name: str, node_names: tuple[str, ...]) -> Submit:
+def submit_of(cluster: Cluster, name: str, node_names: tuple[str, ...]) -> Submit:
     """What the head's program submits."""
+    is_idle = is_idle_check_name(name)
+    check = cluster.idle_check if is_idle else cluster.check
     assert check, "a check is asked for where there is one"
     return Submit(
         check.user,
         Shape(is_exclusive=True),
         DURATION_S,
         nodes=len(node_names),
-        priority=PRIORITY,
+        priority=LOWEST if is_idle else PRIORITY,
         is_requeueable=False,
         time_limit_s=check.time_limit_s,
         node_name=",".join(node_names),

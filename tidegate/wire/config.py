@@ -27,6 +27,7 @@ from tidegate.wire.directory import Directory
 from tidegate.wire.file_systems import FileSystem
 from tidegate.wire.finite import parse_json
 from tidegate.wire.hooks import Hook, NodeHooks, node_hooks
+from tidegate.wire.idle_check_model import IdleCheckModel
 from tidegate.wire.images_model import ImagesModel
 from tidegate.wire.login import LoginModel
 from tidegate.wire.models import ClusterModel
@@ -107,6 +108,7 @@ class ClusterFile:
     qos: tuple[str, ...] = ()
     monitoring: MonitoringModel = field(default_factory=MonitoringModel)
     rollout: RolloutModel = field(default_factory=RolloutModel)
+    idle_check: IdleCheckModel | None = None
 
     @property
     def zones(self) -> tuple[str, ...]:
@@ -261,6 +263,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         },
         monitoring=model.monitoring,
         rollout=model.rollout,
+        idle_check=model.idle_check,
         qos=tuple(sorted({qos for each in model.partitions.values() for qos in each.all_qos})),
     )
 

@@ -28,6 +28,7 @@ from tidegate.wire.deployment import (
 from tidegate.wire.directory import DirectoryModel
 from tidegate.wire.file_systems import FileSystems
 from tidegate.wire.hooks import HooksModel
+from tidegate.wire.idle_check_model import IdleCheckModel
 from tidegate.wire.idle_gpus_model import IdleGpusModel
 from tidegate.wire.images_model import ImagesModel
 from tidegate.wire.login import LoginModel
@@ -264,6 +265,9 @@ class ClusterModel(Section):
         default=RolloutModel(), description="how new images and settings come to nodes"
     )
     waiting: WaitingModel = Field(default=WaitingModel(), description="what waiting jobs cost")
+    idle_check: IdleCheckModel | None = Field(
+        default=None, description="your own check of idle nodes; none when left out"
+    )
     idle_gpus: IdleGpusModel | None = Field(
         default=None,
         description="what becomes of running jobs whose GPUs idle; they are shown, and left alone,"
@@ -337,9 +341,10 @@ class ClusterModel(Section):
 
     def cluster(self) -> Cluster:
         priced = self._priced()
+        pools = tuple(model.pool(name) for name, model in self.pools.items())
         return Cluster(
             name=self.name,
-            pools=tuple(model.pool(name) for name, model in self.pools.items()),
+            pools=pools,
             partitions=tuple(
                 model.within(self.pools).partition(name, is_single=len(self.partitions) == 1)
                 for name, model in self.partitions.items()
@@ -363,6 +368,7 @@ class ClusterModel(Section):
             prefetch=self.prefetch.places if self.prefetch else (),
             estimates=priced.estimates,
             check=self.rollout.check.check() if self.rollout.check else None,
+            idle_check=self.idle_check.check(pools) if self.idle_check else None,
         )
 
     def _priced(self) -> Priced:

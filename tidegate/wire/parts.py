@@ -12,6 +12,7 @@ from tidegate.wire.deployment import ExistingModel, HeadModel, NetworkModel
 from tidegate.wire.file_systems import FileSystemModel
 from tidegate.wire.finite import FINITE
 from tidegate.wire.hooks import HooksModel
+from tidegate.wire.idle_check_model import IdleCheckModel
 from tidegate.wire.idle_gpus_model import IdleGpusModel
 from tidegate.wire.images_model import ImagesModel
 from tidegate.wire.login import LoginModel
@@ -45,6 +46,7 @@ _TIMINGS = TypeAdapter(TimingsModel)
 _FILE_SYSTEM = TypeAdapter(FileSystemModel)
 _HOOKS = TypeAdapter(HooksModel)
 _WAITING = TypeAdapter(WaitingModel)
+_IDLE_CHECK = TypeAdapter(IdleCheckModel)
 _IDLE_GPUS = TypeAdapter(IdleGpusModel)
 _MONITORING = TypeAdapter(MonitoringModel)
 _ROLLOUT = TypeAdapter(RolloutModel)
@@ -81,6 +83,7 @@ class Parts:
     idle_gpus: IdleGpusModel | None
     monitoring: MonitoringModel | None
     rollout: RolloutModel | None
+    idle_check: IdleCheckModel | None
     has_report: bool
     hooks: HooksModel | None
     file_systems: Mapping[int, FileSystemModel]
@@ -124,6 +127,7 @@ def parts_of(data: Mapping[str, object]) -> Parts:
         idle_gpus=_sound(_IDLE_GPUS, data["idle_gpus"]) if data.get("idle_gpus") else None,
         monitoring=_sound(_MONITORING, data.get("monitoring", {})),
         rollout=_sound(_ROLLOUT, data.get("rollout", {})),
+        idle_check=_sound(_IDLE_CHECK, data["idle_check"]) if data.get("idle_check") else None,
         has_report=data.get("report") is not None,
         hooks=_sound(_HOOKS, data.get("hooks", {})),
         file_systems={

@@ -15,13 +15,15 @@ INLINE_MAX_CHARS = 4096
 _CHECK = SiteCheck("")
 
 
-def _person(user: str) -> str:
+def person(user: str) -> str:
+    """Who runs a check. Errors: ValueError, for a user of the system."""
     if user.lower() in SYSTEM_USERS:
         raise ValueError(f"must be a person or a user of your own, is {user}")
     return user
 
 
-def _script(text: str) -> str:
+def script_text(text: str) -> str:
+    """What sbatch is given. Errors: ValueError, for what is neither a script nor a path."""
     if len(text) > INLINE_MAX_CHARS:
         raise ValueError(
             f"has {len(text)} characters, {INLINE_MAX_CHARS} fit: put it on shared storage, and its"
@@ -36,11 +38,11 @@ def _script(text: str) -> str:
 class SiteCheckModel(Section):
     """A batch job of your own that runs on the first nodes of each new template."""
 
-    script: Annotated[str, StringConstraints(min_length=1), AfterValidator(_script)] = Field(
+    script: Annotated[str, StringConstraints(min_length=1), AfterValidator(script_text)] = Field(
         description="what sbatch runs: the script itself, which begins with #!, or its absolute"
         " path on shared storage; exit code 0: the nodes are good"
     )
-    user: Annotated[names.UserName, AfterValidator(_person)] = Field(
+    user: Annotated[names.UserName, AfterValidator(person)] = Field(
         description="who runs it: a user of the cluster, never root"
     )
     nodes: Annotated[int, Field(ge=1, le=2)] = Field(

@@ -146,6 +146,34 @@ def _rollout(parts: Parts) -> Iterator[Problem]:
             yield Problem(("rollout", "check", "nodes"), text)
 
 
+def _idle_check(parts: Parts) -> Iterator[Problem]:
+    """A check is for pools with GPUs, fits into its budget, and the head has what submits it."""
+    model = parts.idle_check
+    if model is None:
+        return
+    if parts.existing and parts.existing.head:
+        text = "existing.head is not changed, and lacks what submits the check: leave it out"
+        yield Problem(("idle_check",), text)
+    for index, pool in enumerate(model.pools):
+        place = ("idle_check", "pools", index)
+        if pool not in parts.all_pools:
+            yield Problem(place, f"no pool named {pool}{did_you_mean(pool, parts.all_pools)}")
+        elif pool in parts.pools and not any(t.gpus for t in parts.pools[pool].selected):
+            yield Problem(place, f"pool {pool} has no GPUs: the budget is one of GPU-hours")
+    pools = tuple(each.pool(name) for name, each in parts.pools.items())
+    check = model.check(pools)
+    if len(parts.pools) == len(parts.all_pools) and not check.pools:
+        yield Problem(("idle_check",), "no pool has GPUs to check: leave it out")
+    types = [(t.gpus, t.name) for p in pools if p.name in check.pools for t in p.instance_types]
+    gpus, name = max(types, default=(0, ""))
+    if (most := check.most_gpu_hours(gpus)) > check.gpu_hours_per_day:
+        text = (
+            f"is {check.gpu_hours_per_day:g}, and one check of {name} may use {most:g} ({gpus} GPUs"
+            f" for {check.minutes} min): none would ever begin"
+        )
+        yield Problem(("idle_check", "gpu_hours_per_day"), text)
+
+
 def _is_in_region(zone: str, region: str) -> bool:
     """`us-east-1a` and the local zone `us-east-1-bos-1a` are in us-east-1."""
     rest = zone.removeprefix(region)
@@ -343,7 +371,7 @@ def _size(each: InstanceType, key: str) -> float:
 
 RULES = (
     *(_partition_pools, _default_partition, _pre_warmed_pools, _named_partitions, _zones),
-    *(_existing, _login, _monitoring, _rollout, _labels, _placeholders, *IMAGE_RULES),
+    *(_existing, _login, _monitoring, _rollout, _idle_check, _labels, _placeholders, *IMAGE_RULES),
     *(_prices, _reservations, _prepaid_markets, _kept_nodes, _limits),
     *(_security_groups, _containers, *JOB_ROLE_RULES, *PARTITION_RULES),
     *HEADROOM_RULES,

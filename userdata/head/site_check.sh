@@ -1,9 +1,9 @@
 # shellcheck shell=bash
 # needs: agent
-# The site's own check of new templates: what submits it, who may, and what it is.
+# The site's own checks of new templates and of idle nodes: what submits them, who may, and what they are.
 
 readonly PROGRAM=/usr/local/sbin/tidegate-check CHECKS=/etc/slurm/tidegate-check.conf
-readonly SCRIPT=/etc/slurm/tidegate-check.sbatch RIGHT=/etc/sudoers.d/tidegate-check
+readonly RIGHT=/etc/sudoers.d/tidegate-check
 
 right() {
     printf 'Defaults!%s !requiretty\n%s ALL=(root) NOPASSWD: %s' "$PROGRAM" "$AGENT_USER" "$PROGRAM"
@@ -16,14 +16,25 @@ check() {
     fi
     has_file "$RIGHT" right && cmp -s files/check "$CHECKS" &&
         cmp -s files/tidegate-check.sh "$PROGRAM" &&
-        { [[ ! -e files/check.sbatch ]] || cmp -s files/check.sbatch "$SCRIPT"; }
+        has_script check && has_script idle
+}
+
+script_of() {
+    echo "/etc/slurm/tidegate-$1.sbatch"
+}
+
+has_script() {
+    [[ ! -e files/$1.sbatch ]] || cmp -s "files/$1.sbatch" "$(script_of "$1")"
 }
 
 apply() {
-    rm -f "$RIGHT" "$CHECKS" "$SCRIPT"
+    local kind
+    rm -f "$RIGHT" "$CHECKS" "$(script_of check)" "$(script_of idle)"
     [[ -e files/check ]] || return 0
     put_file "$PROGRAM" 755 <files/tidegate-check.sh
-    [[ ! -e files/check.sbatch ]] || put_file "$SCRIPT" 644 <files/check.sbatch
+    for kind in check idle; do
+        [[ ! -e files/$kind.sbatch ]] || put_file "$(script_of "$kind")" 644 <"files/$kind.sbatch"
+    done
     put_file "$CHECKS" 644 <files/check
     # sudo reads no file that others than root may write, and none with a dot in its name.
     install -d -m 750 "${RIGHT%/*}"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # usage: tidegate-check NAME NODE[,NODE]
-# Submits the site's check of a new template as its user, once for each NAME, and before other jobs on
-# these nodes. Of root, since sbatch submits for others as root alone; the agent, which is SlurmUser
+# Submits a check of the site's as its user, once for each NAME: that of a new template before other jobs
+# on these nodes, that of an idle node behind them. Of root, since sbatch submits for others as root alone; the agent, which is SlurmUser
 # and may start jobs as anybody through slurmctld anyway, runs it by sudo. Everything but the name and
-# the nodes is root's file: each line has pool, partition, user, nodes, time limit and wait in seconds,
+# the nodes is root's file: each line has kind and pool, partition, user, nodes, time limit and wait in seconds,
 # and the script.
 set -uo pipefail
 export PATH=/opt/slurm/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin LC_ALL=C
@@ -11,6 +11,8 @@ export PATH=/opt/slurm/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbi
 readonly CHECKS=/etc/slurm/tidegate-check.conf
 # The highest that Slurm takes: no other job starts on the nodes before it (slurm.conf(5), Priority).
 readonly PRIORITY=4294967290
+# The most that sbatch takes: it is behind all others, and not held (sbatch(1), --nice).
+readonly NICE=2147483645
 # With what Slurm is asked before and after, less than the agent waits for all of it.
 readonly SUBMIT_S=8
 
@@ -20,18 +22,18 @@ fail() {
 }
 
 (($# == 2)) || fail "usage: tidegate-check NAME NODE[,NODE]"
-[[ $1 =~ ^tidegate:check:([a-z][a-z0-9_-]{0,30}):[A-Za-z0-9._-]{1,80}:[0-9]{1,12}-[0-9]{1,6}$ ]] ||
+[[ $1 =~ ^tidegate:((check|idle):[a-z][a-z0-9_-]{0,30}):[A-Za-z0-9._-]{1,80}:[0-9]{1,12}-[0-9]{1,6}$ ]] ||
     fail "$1 is no name of a check"
-readonly NAME=$1 POOL=${BASH_REMATCH[1]}
+readonly NAME=$1 CHECK=${BASH_REMATCH[1]} KIND=${BASH_REMATCH[2]}
 [[ $2 =~ ^i-[0-9a-f]{8,17}(,i-[0-9a-f]{8,17})?$ ]] || fail "$2 are no nodes"
 readonly NODES=$2
 
 partition=''
-while read -r pool partition user nodes limit_s wait_s script; do
-    [[ $pool != "$POOL" ]] || break
+while read -r check partition user nodes limit_s wait_s script; do
+    [[ $check != "$CHECK" ]] || break
     partition=''
 done <"$CHECKS"
-[[ -n $partition ]] || fail "pool $POOL has no check"
+[[ -n $partition ]] || fail "pool ${CHECK#*:} has no check"
 
 number=$(id -u "$user" 2>/dev/null) || fail "the check's user $user does not exist on the head"
 ((number != 0)) || fail "the check's user $user is root, which no job of a check may be"
@@ -48,11 +50,12 @@ known() {
 # has the environment of sbatch, so that is not root's. With --wait in the script sbatch would stay until
 # the job has ended, and nobody but root could stop it: the agent would carry out no order meanwhile.
 submit() {
-    local minutes=$(((limit_s + 59) / 60)) said code
+    local minutes=$(((limit_s + 59) / 60)) behind=() said code
+    [[ $KIND != idle ]] || behind=(--nice="$NICE")
     said=$(runuser -u "$user" -- env -i HOME="$home" USER="$user" LOGNAME="$user" SHELL=/bin/bash \
         PATH="$PATH" timeout -k 1 "$SUBMIT_S" sbatch --parsable --chdir="$home" --job-name="$NAME" \
         --partition="$partition" --nodes="$nodes" --nodelist="$NODES" --exclusive --no-requeue \
-        --time="$minutes" --deadline="now+$((minutes * 60 + wait_s))" "$script" 2>&1)
+        --time="$minutes" --deadline="now+$((minutes * 60 + wait_s))" "${behind[@]}" "$script" 2>&1)
     code=$?
     ((code == 0 || code == 124 || code == 137)) || fail "${said##*$'\n'}"
     jobs=$(known) || exit
@@ -63,6 +66,7 @@ submit() {
 
 jobs=$(known) || exit
 [[ -n $jobs ]] || submit
+[[ $KIND == check ]] || exit 0
 # Also of a job that was submitted before: whoever did that may not have come so far.
 while read -r job_id state; do
     [[ $state != PENDING ]] || timeout 5 scontrol update jobid="$job_id" priority="$PRIORITY" ||

@@ -3,9 +3,11 @@
 from collections.abc import Collection, Mapping
 
 from tidegate.core.explain.answer import boots_for_s
+from tidegate.core.explain.idle_checks import checked
 from tidegate.core.explain.overview import is_billed, usd_per_hour
 from tidegate.core.fleet.do_not_disrupt import kept_because
 from tidegate.core.fleet.holds import hold_of
+from tidegate.core.fleet.idle_check import asked_on
 from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.fleet.members import Member, members
 from tidegate.core.fleet.orphans import orphaned
@@ -36,7 +38,8 @@ class NodeReport:
     """What a node is, what it costs and what becomes of it.
 
     `usd`: since its launch, by its price of now. `ends`: what would end it, in a sentence;
-    `held`: what holds it, "": nothing.
+    `held`: what holds it, "": nothing. `checked`: when the site's check tested it last, in words;
+    "": it has none.
     """
 
     name: str
@@ -48,6 +51,7 @@ class NodeReport:
     jobs: tuple[str, ...]
     ends: str
     held: str = ""
+    checked: str = ""
 
 
 @frozen
@@ -90,6 +94,7 @@ def _report(
         jobs=jobs,
         ends=ends,
         held=ahead.held if ahead else "",
+        checked=checked(member, snapshot),
     )
 
 
@@ -216,6 +221,8 @@ def _why_kept(
     least = least_nodes(snapshot, pool)
     if above <= 0 and (least or pool.headroom_nodes):
         return f"pool {pool.name} keeps {least} nodes, {pool.headroom_nodes} idle"
+    if asked_on(snapshot, each.member):
+        return "the site's check of idle nodes is asked for there"
     if waits_for_check(snapshot, each.member):
         return "the site's check of its template is to run there"
     pool_type = pool.name, each.member.offering.instance_type

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from tidegate.core.explain.block_ends import block_ends
+from tidegate.core.explain.idle_checks import IdleChecksNow, idle_checks_now
 from tidegate.core.explain.idle_gpus import idle_jobs
 from tidegate.core.explain.lost import Gpus, doubtful_checks, gpus, lost_nodes
 from tidegate.core.explain.unjudged import Unjudged
@@ -84,7 +85,8 @@ class Overview:
     `alarms`: those that fire; None: whoever asks may not read them. `unjudged`: that nobody judges
     the queue, the first of `needs_a_look`; "": somebody does. The ages of prices are those of EC2's
     that are planned with; None: those of the cluster file are. `usd_per_job_hour`: the price of
-    waiting of whoever has none of his own.
+    waiting of whoever has none of his own. `idle_checks` None: there is no check of idle
+    nodes.
     """
 
     cluster: str
@@ -110,6 +112,7 @@ class Overview:
     spot_prices_age_s: float | None = None
     on_demand_prices_age_s: float | None = None
     usd_per_job_hour: float = 0.0
+    idle_checks: IdleChecksNow | None = None
 
 
 # Of a budget; the alarm stands at the same share.
@@ -175,6 +178,7 @@ def overview(
             snapshot, Market.ON_DEMAND, snapshot.seen_market.on_demand_at_s
         ),
         usd_per_job_hour=snapshot.cluster.waiting.usd_per_job_hour,
+        idle_checks=idle_checks_now(snapshot),
     )
 
 

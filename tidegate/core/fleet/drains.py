@@ -11,6 +11,7 @@ from enum import Enum, auto
 
 from tidegate.core.model.drain_reason import DrainCode, code_of, is_marked, read, sentence_of
 from tidegate.core.model.finding import KERNELS_WORD, OUR_CHECKS
+from tidegate.core.model.idle_check import FOUND
 from tidegate.core.model.slurm import Node, SetBy
 
 # What slurmctld, slurmd and slurmstepd write when they drain a node or set it DOWN by themselves.
@@ -82,6 +83,8 @@ def hand(node: Node, health_reasons: Collection[str] = ()) -> Hand:
     checkers begin with, whichever user they run as.
     """
     reason = node.reason
+    if reason.startswith(FOUND):
+        return Hand.SOFTWARE  # the agent writes it in the name of a check
     if not reason or node.set_by is SetBy.US:
         return Hand.OURS
     code = code_of(reason)

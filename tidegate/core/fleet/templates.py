@@ -6,6 +6,8 @@ from enum import Enum, auto
 
 from tidegate.core.fleet import idle_time
 from tidegate.core.fleet.findings import doubt, with_findings
+from tidegate.core.fleet.idle_check import told as told_idle_check
+from tidegate.core.fleet.idle_check import untold, with_idle_checks
 from tidegate.core.fleet.judge import Judged, Use, judge
 from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.rollout import (
@@ -163,6 +165,11 @@ def troubles(snapshot: Snapshot) -> Iterator[str]:
         elif template and template.digest and (failures := pool_history.failures(template)):
             said = f"template {template.digest} gave no good node in {failures} launches"
             yield f"pool {pool.name}: {said}, nothing is replaced by it"
+    for name, state in untold(snapshot):
+        yield (
+            f"pool {name}: the check of idle nodes did not run: {state.said}; the next is "
+            f"asked for at {clock(state.rests_until_s)}, or after: tidegate retry {name}"
+        )
 
 
 def stopped_rollouts(snapshot: Snapshot) -> Iterator[tuple[str, Rollout, str]]:
@@ -225,6 +232,7 @@ def lessons(snapshot: Snapshot, fleet: Sequence[Member]) -> tuple[Learn, ...]:
         its_news = [each for each in news if each.member.pool == pool.name]
         rollout = rollout_of(snapshot, pool.name)
         after = with_findings(before, ours, snapshot)
+        after = with_idle_checks(after, pool, ours, snapshot)
         for each in its_news:
             # What a roll-out tries and fails closes no pool that has a good template beside it.
             if not (rollout and is_made_from(each.member, rollout)):
@@ -277,6 +285,8 @@ def _after_use(
 def _learn(before: PoolHistory, after: PoolHistory) -> Learn:
     if rolled := told(before, after):
         return Learn(after, f"pool {after.pool}: {rolled[1]}", rolled[0])
+    if checked := told_idle_check(before, after):
+        return Learn(after, f"pool {after.pool}: {checked[1]}", checked[0])
     return Learn(after, _told(before, after))
 
 

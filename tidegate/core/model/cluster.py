@@ -9,6 +9,7 @@ from tidegate.core.model.ec2 import InstanceType, Market, Offering, Prices
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.gpu_use import IdleGpus
 from tidegate.core.model.headroom import Headroom
+from tidegate.core.model.idle_check import IdleCheck
 from tidegate.core.model.site_check import SiteCheck
 from tidegate.core.model.waiting import Waiting
 
@@ -243,9 +244,9 @@ class Cluster:
     `budgets`: by scope. `health_reasons`: what the drain reasons of the site's checkers begin with.
     `waiting`: what an hour costs that a job waits. `estimates`: offerings whose price the file
     does not say; `quoted`: those of them whose price is what EC2 asks now.
-    `check`: what new templates have to pass, None: nothing of the site's own. `idle_gpus` None:
-    jobs whose GPUs idle are left alone. `prefetch`: buckets, with a prefix or none, of which nodes
-    load the data sets that jobs name.
+    `check`: what new templates have to pass, `idle_check`: what idle nodes have to, None: nothing
+    of the site's own. `idle_gpus` None: jobs whose GPUs idle are left alone. `prefetch`: buckets,
+    with a prefix or none, of which nodes load the data sets that jobs name.
     """
 
     name: str
@@ -264,6 +265,7 @@ class Cluster:
     estimates: Mapping[Offering, Estimate] = field(default_factory=dict)
     quoted: frozenset[Offering] = frozenset()
     check: SiteCheck | None = None
+    idle_check: IdleCheck | None = None
     idle_gpus: IdleGpus | None = None
     prefetch: tuple[str, ...] = ()
 

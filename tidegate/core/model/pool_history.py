@@ -5,6 +5,7 @@ from dataclasses import field, replace
 from tidegate.core.model.ec2 import Template
 from tidegate.core.model.finding import Finding, StoppedCheck
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.idle_check import IdleChecks
 from tidegate.core.model.rollout import Rollout
 
 # Half an hour; so many launches whose nodes all fail may fall into it.
@@ -98,6 +99,8 @@ class PoolHistory:
     #: its way to a newer template, which has to show first that it is good; null: nothing was
     #: deployed since
     rollout: Rollout | None = None
+    #: the site's checks of its idle nodes; null: there was none
+    idle_checks: IdleChecks | None = None
     noted: int = field(default=0, compare=False)  #: how often the ledger noted it until it was read
 
     def failures(self, template: Template) -> int:

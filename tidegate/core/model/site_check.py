@@ -3,6 +3,7 @@
 import re
 
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.idle_check import is_idle_check_name
 
 PREFIX = "tidegate:check"
 
@@ -70,3 +71,8 @@ def check_name(pool: str, template: str, since_s: float, number: int) -> str:
 def is_check_name(text: str) -> bool:
     """Whether this can be the name of a check's job."""
     return _NAME.fullmatch(text) is not None
+
+
+def is_check(text: str) -> bool:
+    """Whether this can be the name of a check's job, of a template or of an idle node."""
+    return is_check_name(text) or is_idle_check_name(text)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from tidegate.core.model.orders import Order, OrderKind
-from tidegate.core.model.site_check import is_check_name
+from tidegate.core.model.site_check import is_check
 
 _INSTANCE_ID = re.compile(r"i-[0-9a-f]{8,17}", re.ASCII)
 
@@ -68,7 +68,7 @@ def faults(order: Order) -> Iterator[str]:
             yield f"{name[:80]!r} is no instance id"
     if order.kind is OrderKind.CONSTRAIN and not is_constraint(order.text):
         yield f"{order.text[:80]!r} is no feature"
-    if order.kind is OrderKind.CHECK and not is_check_name(order.text):
+    if order.kind is OrderKind.CHECK and not is_check(order.text):
         yield f"{order.text[:80]!r} is no name of a check"
     if "\0" in order.text:
         yield "its text holds a NUL"

@@ -8,6 +8,7 @@ from tidegate.core.buy.purchase import Purchase
 from tidegate.core.fleet import idle_time
 from tidegate.core.fleet.do_not_disrupt import kept_because
 from tidegate.core.fleet.fleet import Fleet
+from tidegate.core.fleet.idle_check import asked_on
 from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.templates import history_of
@@ -133,7 +134,7 @@ def idle_nodes(
             continue
         if each.member.was_told(OrderKind.RELEASE, snapshot.now_s):
             continue
-        idle_s, kept_s = _idle_s(snapshot, each.member, node), 0.0
+        idle_s, kept_s = idled_s(snapshot, each.member, node), 0.0
         if pool and node.name in unused:
             places[pool.name] -= 1
             kept_s = idle_time.idle_s(
@@ -149,7 +150,7 @@ def idle_nodes(
         elif node.name in unused and idle_s >= kept_s and above[pool.name] > 0:
             if kept_because(each.member, pool, snapshot.head_now_s) or ready.keeps(each.member):
                 continue
-            if waits_for_check(snapshot, each.member):
+            if waits_for_check(snapshot, each.member) or asked_on(snapshot, each.member):
                 continue
             if each.member.offering.market.is_prepaid:
                 prepaid.append((each.member, kept_s))
@@ -210,7 +211,7 @@ def release_idle(
         )
 
 
-def _idle_s(snapshot: Snapshot, member: Member, node: Node) -> float:
+def idled_s(snapshot: Snapshot, member: Member, node: Node) -> float:
     """How long it has been idle, by the head's clock as far as that can be right."""
     written_at_s = snapshot.heard.written_at_s
     if node.last_busy_at_s > written_at_s:  # the clock was put back since then

@@ -1,0 +1,245 @@
+"""The site's check of idle nodes: what became of the one that a pool has asked for.
+
+A node that does not pass is drained in the check's own name, as other software would drain it: so
+it is believed of a share of the pool only, and the node is rebooted or replaced like any other. A
+check that does not run says nothing of the node.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from tidegate.core.fleet.drains import Hand, hand
+from tidegate.core.fleet.members import Member
+from tidegate.core.model.cluster import Pool
+from tidegate.core.model.durations import span
+from tidegate.core.model.idle_check import (
+    DAY_S,
+    FOUND,
+    SECONDS_PER_HOUR,
+    UNTESTED,
+    AskedCheck,
+    CheckedNode,
+    IdleCheck,
+    IdleChecks,
+    SickNode,
+    day_of,
+)
+from tidegate.core.model.pool_history import PoolHistory
+from tidegate.core.model.site_check import FAILED, NOT_RUN, PASSED, REFUSED, CheckJob
+from tidegate.core.model.snapshot import Snapshot
+
+# That did not run, one after the other, until the pool asks for none for a day.
+MISSED_MAX = 2
+
+# Nobody's fault: a job was before it, or the node went. The next may be asked for soon.
+OVERTAKEN = frozenset({"DEADLINE", "NODE_FAIL", "PREEMPTED"})
+
+# Beside its wait and its time limit: digests, KillWait, and the minutes in which Slurm looks.
+LATE_S = 300.0
+
+# For how long a node that did not pass is drained again and again until Slurm shows it.
+SICK_S = 3600.0
+
+FAILS, PASSES, MISSES = "idle-check-failed", "idle-check-passed", "idle-check-missed"
+
+
+def idle_check_of(snapshot: Snapshot, pool: str) -> IdleCheck | None:
+    """What idle nodes of the pool have to pass; None: nothing."""
+    check = snapshot.cluster.idle_check
+    return check if check and pool in check.pools else None
+
+
+def asked_on(snapshot: Snapshot, member: Member) -> bool:
+    """A check is asked for on it, and waits or runs; for a bounded time."""
+    return any(
+        each.pool == member.pool
+        and each.idle_checks is not None
+        and each.idle_checks.asked is not None
+        and each.idle_checks.asked.node == member.instance_id
+        for each in snapshot.pool_history
+    )
+
+
+def gpus_of(snapshot: Snapshot, member: Member) -> int:
+    """How many GPUs the node has by its type."""
+    found = snapshot.cluster.instance_type(member.offering.instance_type)
+    return found.gpus if found else 0
+
+
+def used_today(snapshot: Snapshot) -> float:
+    """GPU-hours of today's budget that are used, with what those that wait or run may still use."""
+    check = snapshot.cluster.idle_check
+    used = 0.0
+    for state in (each.idle_checks for each in snapshot.pool_history):
+        if state is not None:
+            used += state.used(snapshot.now_s)
+            used += check.most_gpu_hours(state.asked.gpus) if check and state.asked else 0.0
+    return used
+
+
+def due_since_s(state: IdleChecks, member: Member, check: IdleCheck) -> float:
+    """When the node's next check is due. A node that was never checked was new at its launch."""
+    last_s = state.last_s(member.instance_id)
+    return (member.launched_at_s if last_s is None else last_s) + check.every_s
+
+
+def with_idle_checks(
+    history: PoolHistory, pool: Pool, ours: Sequence[Member], snapshot: Snapshot
+) -> PoolHistory:
+    """What is remembered once this snapshot was seen. `ours`: the pool's nodes."""
+    state, check = history.idle_checks, idle_check_of(snapshot, pool.name)
+    if state is None or snapshot.digest is None:
+        return history
+    if check is None:
+        return replace(history, idle_checks=None)  # it was taken out of the cluster file
+    there = {each.instance_id: each for each in ours if each.node is not None}
+    after = _told_again(_drained(state, there, snapshot), snapshot)
+    if after.asked is not None:
+        after = _seen(after, after.asked, check, there.get(after.asked.node), snapshot)
+    known = {each.instance_id for each in ours}
+    after = replace(after, nodes=tuple(each for each in after.nodes if each.instance_id in known))
+    return history if after == state else replace(history, idle_checks=after)
+
+
+def told(before: PoolHistory, after: PoolHistory) -> tuple[str, str] | None:
+    """What has become of the check, as a code and a sentence; None: nothing new."""
+    was, now = before.idle_checks or IdleChecks(), after.idle_checks or IdleChecks()
+    if now.sick and now.sick.instance_id != (was.sick.instance_id if was.sick else ""):
+        return FAILS, f"{now.sick.instance_id} is drained: {now.sick.said}"
+    if was.asked is None or now.asked is not None:
+        return None
+    if (now.said and now.said != was.said) or now.missed > was.missed:
+        return MISSES, f"the idle check on {was.asked.node} did not run: {now.said}"
+    if now.last_s(was.asked.node) != was.last_s(was.asked.node):
+        used = f"{now.gpu_hours:.2f} GPU-hours of today's budget are used in the pool"
+        return PASSES, f"{was.asked.node} has passed the idle check; {used}"
+    return MISSES, f"the idle check on {was.asked.node} was given up: a job or AWS was before it"
+
+
+def untold(snapshot: Snapshot) -> Iterator[tuple[str, IdleChecks]]:
+    """Pools whose checks did not run again and again, and ask for none now."""
+    for each in sorted(snapshot.pool_history, key=lambda h: h.pool):
+        state = each.idle_checks
+        if state and state.missed >= MISSED_MAX and state.rests_until_s > snapshot.now_s:
+            yield each.pool, state
+
+
+def _drained(state: IdleChecks, there: Mapping[str, Member], snapshot: Snapshot) -> IdleChecks:
+    """Forgets who did not pass once Slurm has it drained, by whomever, or it is gone."""
+    sick = state.sick
+    if sick is None:
+        return state
+    member = there.get(sick.instance_id)
+    node = member.node if member else None
+    by = hand(node, snapshot.cluster.health_reasons) if node and node.state.is_drain else Hand.OURS
+    is_late = snapshot.now_s > sick.at_s + SICK_S
+    return replace(state, sick=None) if node is None or by is not Hand.OURS or is_late else state
+
+
+def _told_again(state: IdleChecks, snapshot: Snapshot) -> IdleChecks:
+    """An order may be lost: the head is told again, which is harmless."""
+    before_s = snapshot.now_s - snapshot.cluster.timings.order_ttl_s
+    if state.sick and state.sick.sent_at_s < before_s:
+        return replace(state, sick=replace(state.sick, sent_at_s=snapshot.now_s))
+    return state
+
+
+def _seen(
+    state: IdleChecks,
+    asked: AskedCheck,
+    check: IdleCheck,
+    member: Member | None,
+    snapshot: Snapshot,
+) -> IdleChecks:
+    """With what Slurm tells of the job that was asked for. `member`: where; None: it is gone."""
+    now_s = snapshot.now_s
+    jobs = [
+        each
+        for each in snapshot.heard.reading.checks
+        if each.name == asked.name and (each.state == REFUSED or each.user == check.user)
+    ]
+    if not jobs:
+        return _unheard(state, asked, check, member, snapshot)
+    # Of several, as of a script that submits an array, the one that has failed.
+    job = min(jobs, key=lambda each: (each.state not in FAILED, each.state == PASSED, each.job_id))
+    if job.state in FAILED:
+        return _failed(state, asked, check, job, now_s)
+    if job.state == PASSED:
+        done = CheckedNode(asked.node, now_s)
+        others = (each for each in state.nodes if each.instance_id != asked.node)
+        ended = _ended(state, asked, check, now_s)
+        return replace(ended, nodes=(*others, done), missed=0, said="", rests_until_s=0.0)
+    if job.state in NOT_RUN:
+        said = f"job {job.job_id} ended as {job.state}"
+        if job.state == REFUSED:
+            said = f"it was not taken: {job.said}"
+        return _missed(state, asked, check, said, now_s, is_fault=job.state not in OVERTAKEN)
+    if job.state != "PENDING" and asked.begun_at_s is None:
+        return replace(state, asked=replace(asked, begun_at_s=now_s))
+    return state
+
+
+def _unheard(
+    state: IdleChecks,
+    asked: AskedCheck,
+    check: IdleCheck,
+    member: Member | None,
+    snapshot: Snapshot,
+) -> IdleChecks:
+    """The order may be lost, or the agent is another one: the head submits a job that Slurm knows
+    no second time.
+    """
+    now_s = snapshot.now_s
+    if member is None:
+        return _missed(state, asked, check, "", now_s, is_fault=False)
+    if now_s > asked.asked_at_s + check.wait_s + check.minutes * 60.0 + LATE_S:
+        said = f"nothing was heard of its job in {span(now_s - asked.asked_at_s)}"
+        return _missed(state, asked, check, said, now_s)
+    if now_s > asked.sent_at_s + snapshot.cluster.timings.order_ttl_s:
+        return replace(state, asked=replace(asked, sent_at_s=now_s))
+    return state
+
+
+def _failed(
+    state: IdleChecks, asked: AskedCheck, check: IdleCheck, job: CheckJob, now_s: float
+) -> IdleChecks:
+    if job.state == "FAILED" and job.exit_code in UNTESTED:
+        said = f"job {job.job_id} could not test it, it ended with exit code {job.exit_code}"
+        return _missed(state, asked, check, said, now_s)
+    how = f"ended with exit code {job.exit_code}"
+    if job.state == "TIMEOUT":
+        how = f"ran into its time limit of {span(check.minutes * 60.0)}"
+    elif job.state == "OUT_OF_MEMORY":
+        how = "ran out of memory"
+    sick = SickNode(asked.node, f"{FOUND}: job {job.job_id} {how}", now_s, now_s)
+    # As if it had never been checked: once it takes jobs again it is the first to be.
+    others = tuple(each for each in state.nodes if each.instance_id != asked.node)
+    ended = _ended(state, asked, check, now_s)
+    return replace(ended, sick=sick, nodes=others, missed=0, said="")
+
+
+def _missed(
+    state: IdleChecks,
+    asked: AskedCheck,
+    check: IdleCheck,
+    said: str,
+    now_s: float,
+    *,
+    is_fault: bool = True,
+) -> IdleChecks:
+    """It did not run. `is_fault`: of the check, of which somebody should know."""
+    ended = _ended(state, asked, check, now_s) if asked.begun_at_s else replace(state, asked=None)
+    if not is_fault:
+        return replace(ended, rests_until_s=now_s + check.wait_s)
+    missed = state.missed + 1
+    rest_s = DAY_S if missed >= MISSED_MAX else check.wait_s
+    return replace(ended, missed=missed, said=said, rests_until_s=now_s + rest_s)
+
+
+def _ended(state: IdleChecks, asked: AskedCheck, check: IdleCheck, now_s: float) -> IdleChecks:
+    """Its GPU-hours count in the day of its end; what nobody saw begin has since it was asked."""
+    since_s = asked.asked_at_s if asked.begun_at_s is None else asked.begun_at_s
+    seen = asked.gpus * max(now_s - since_s, 0.0) / SECONDS_PER_HOUR
+    used = min(seen, check.most_gpu_hours(asked.gpus))
+    total = round(state.used(now_s) + used, 4)
+    return replace(state, asked=None, day=day_of(now_s), gpu_hours=total)
