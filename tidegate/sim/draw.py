@@ -27,6 +27,7 @@ from tidegate.sim.draw_jobs import (
 )
 from tidegate.sim.draw_money import with_budget, with_open_prices, with_waiting
 from tidegate.sim.draw_people import holders, operators, reservers, suspenders
+from tidegate.sim.draw_tests import with_tests
 from tidegate.sim.layouts import with_layouts
 from tidegate.sim.options import (
     DRAINED_BY_SLURM,
@@ -72,6 +73,7 @@ DRAWN_APART = {
     "places": 0.25,
     "image": 0.25,
     "prices": 0.2,
+    "tests": 0.15,
 }
 
 
@@ -293,6 +295,7 @@ def _with_faults(calm: WorldOptions, faults: frozenset[str]) -> WorldOptions:
     if "image" in faults and deploys_at_s is None:
         deploys_at_s = stream(seed, "image").uniform(0.2, 0.6) * until_s
     cluster = _checked(calm) if "image" in faults else calm.cluster
+    cluster = with_tests(stream(seed, "tests"), cluster) if "tests" in faults else cluster
     cluster = with_open_prices(cluster, ON_DEMAND_USD) if "prices" in faults else cluster
     return replace(
         calm,

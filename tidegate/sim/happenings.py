@@ -89,7 +89,7 @@ class Happenings:
             spoil_image(self.chaos)
         if "prices" in options.faults:
             move_market(self.chaos)
-        if options.faults & {"sick", "places", "gpu"}:
+        if options.faults & {"sick", "places", "gpu", "tests"}:
             believe_again(self.chaos)
         if options.calendar:
             self._turn_of_the_day()

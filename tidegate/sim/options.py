@@ -42,6 +42,7 @@ FAULTS = {
     "gpu": "a GPU fails on a node of a job of several nodes, maybe of the same one again and again",
     "places": "GPUs fail: of what is bought first nearly all, of other nodes some",
     "image": "what is deployed makes nodes that do not boot, have no GPU, fail all jobs, are slow",
+    "tests": "idle nodes are tested: some fail, or the test errs and all do",
     "prices": "the market's prices move; who is asked for them errs, fails or is silent",
 }
 

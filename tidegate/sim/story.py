@@ -18,6 +18,7 @@ from tidegate.sim.checks import CHECKS, Broken, Check, Witness
 from tidegate.sim.checks.witness import Checks
 from tidegate.sim.clock import START_S
 from tidegate.sim.happenings import Happenings
+from tidegate.sim.idle_tests import spoil_tests
 from tidegate.sim.options import WorldOptions
 from tidegate.sim.sensors import Sensors
 from tidegate.sim.settle import waiting_for
@@ -92,6 +93,8 @@ class Story:
                 self.chaos.install()
                 self.checks.install()
                 self.happenings.begin()
+                if "tests" in self.options.faults:
+                    spoil_tests(self.chaos)
                 self._safety()
                 self.happenings.stop()
                 self._liveness()

@@ -4,7 +4,7 @@ Checked are nodes that stay anyway: paid for in advance, or their pool's minimum
 pool, none that a waiting job could use, and no more than the day's budget holds.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from tidegate.core.buy.bins import Bins
@@ -38,6 +38,7 @@ from tidegate.core.passes.headroom import hold_headroom
 from tidegate.core.passes.idle import idled_s
 from tidegate.core.passes.orders import ANY_STATE, order
 from tidegate.core.passes.queue import Queue
+from tidegate.core.passes.retire import candidates
 
 ASKS = "idle-check-asked"
 
@@ -72,12 +73,13 @@ def check_idle(
     check = snapshot.cluster.idle_check
     if check is None:
         return
-    yield from _told(snapshot)
+    going = {n for each in decided if isinstance(each, Send) for n in each.order.names}
+    yield from _told(snapshot, fleet, going)
     if not snapshot.wanted.is_up:
         return
     learnt = (each.pool_history for each in decided if isinstance(each, Learn))
     known = {each.pool: each for each in learnt}
-    going = {n for each in decided if isinstance(each, Send) for n in each.order.names}
+    going |= {each.node.name for each in candidates(snapshot, fleet)}
     staying = [
         each
         for each in fleet.judged
@@ -93,14 +95,19 @@ def check_idle(
         yield from _asked(snapshot, each, check, history, used)
 
 
-def _told(snapshot: Snapshot) -> Iterator[Action]:
-    """The orders of what was asked for or found, where the head is to be told in this plan."""
+def _told(snapshot: Snapshot, fleet: Fleet, going: Collection[str]) -> Iterator[Action]:
+    """The orders of what was asked for or found, where the head is to be told in this plan.
+
+    Who goes anyway is not drained for it.
+    """
+    stays = {e.member.instance_id for e in fleet.judged if e.use is Use.CAPACITY and not e.order}
+    stays.difference_update(going)
     for history in snapshot.pool_history:
         state = history.idle_checks
         if state and state.asked and state.asked.sent_at_s == snapshot.now_s:
             yield _order(state.asked)
         sick = state.sick if state else None
-        if sick and sick.sent_at_s == snapshot.now_s:
+        if sick and sick.sent_at_s == snapshot.now_s and sick.instance_id in stays:
             yield order(OrderKind.DRAIN, (sick.instance_id,), sick.said, only_if=ANY_STATE)
 
 

@@ -23,6 +23,7 @@ from tidegate.sim.checks.ending import (
 from tidegate.sim.checks.futile import NoFutileLaunches
 from tidegate.sim.checks.hours import HoursOfTheWall, NothingWhileStopped
 from tidegate.sim.checks.idle_gpus import IdleJobsEndByTheRule
+from tidegate.sim.checks.idle_tests import IdleTestsBounded
 from tidegate.sim.checks.leaving import BudgetsHold, OldNodesGo, OneFirstNode
 from tidegate.sim.checks.lossy import NoLossySpot
 from tidegate.sim.checks.money import NothingOverBudget, PricesFollowEc2, SpendIsNodeTime
@@ -100,6 +101,7 @@ CHECKS: tuple[type[Check], ...] = (
     IdleJobsEndByTheRule,
     LiarsCostTheirShare,
     RebootsBounded,
+    IdleTestsBounded,
     SickPlacesLast,
     NothingBeforeItsTime,
     HoursOfTheWall,

@@ -1,0 +1,50 @@
+"""Invariants of tests of idle nodes: their number at a time, and their budget."""
+
+from collections import Counter
+
+from tidegate.core.model.idle_check import DAY_S, SECONDS_PER_HOUR, is_idle_check_name
+from tidegate.sim.checks.witness import Check, Witness
+from tidegate.sim.slurm_parts import SimJob
+
+# Of what a day's tests really used, beside what digests show of it.
+UNSEEN = 1.25
+
+
+class IdleTestsBounded(Check):
+    """Idle nodes are tested one at a time in a pool, and within the GPU-hours of a day."""
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.ran: list[SimJob] = []
+        self.used: Counter[int] = Counter()
+
+    def started(self, job: SimJob) -> None:
+        if not is_idle_check_name(job.submit.name):
+            return
+        pools = Counter(self._pool(each) for each in [*self._running(), job])
+        pool, count = pools.most_common(1)[0]
+        if count > 1:
+            raise self.broken(f"{count} nodes of pool {pool} are tested at once")
+        self.ran.append(job)
+
+    def passed(self, seconds: float) -> None:
+        check = self.world.cluster.idle_check
+        if check is None or not self.ran:
+            return
+        day = int(self.witness.now_s // DAY_S)
+        for job in self._running():
+            self.used[day] += self._gpus(job) * seconds
+        used = self.used[day] / SECONDS_PER_HOUR
+        if used > check.gpu_hours_per_day * UNSEEN:
+            raise self.broken(f"{used:.2f} of {check.gpu_hours_per_day:g} GPU-hours are used")
+
+    def _running(self) -> list[SimJob]:
+        return [each for each in self.ran if each.state == "RUNNING"]
+
+    def _pool(self, job: SimJob) -> str:
+        return self.world.compute.everything[job.submit.node_name].pool
+
+    def _gpus(self, job: SimJob) -> int:
+        offering = self.world.compute.everything[job.submit.node_name].offering
+        found = self.world.cluster.instance_type(offering.instance_type)
+        return found.gpus if found else 0
