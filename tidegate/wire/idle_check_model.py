@@ -37,7 +37,7 @@ class IdleCheckModel(Section):
     )
     wait_s: Annotated[float, Field(ge=60, le=86_400)] = Field(
         default=_CHECK.wait_s,
-        description="how long it may wait behind jobs that were before it; then another time",
+        description="how long it may wait behind other jobs; then another time",
     )
     pools: Annotated[tuple[names.PoolName, ...], AfterValidator(names.no_repeats)] = Field(
         default=(), description="whose nodes it tests; those of all pools with GPUs when left out"

@@ -11,7 +11,7 @@ export PATH=/opt/slurm/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbi
 readonly CHECKS=/etc/slurm/tidegate-check.conf
 # The highest that Slurm takes: no other job starts on the nodes before it (slurm.conf(5), Priority).
 readonly PRIORITY=4294967290
-# The most that sbatch takes: it is behind all others, and not held (sbatch(1), --nice).
+# The most that sbatch takes: no priority is lower, and it is not held (sbatch(1), --nice).
 readonly NICE=2147483645
 # With what Slurm is asked before and after, less than the agent waits for all of it.
 readonly SUBMIT_S=8
