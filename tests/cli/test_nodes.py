@@ -1,9 +1,17 @@
 """How far boots have come, in `tidegate nodes`."""
 
-import pytest
+from dataclasses import replace
+from io import StringIO
 
+import pytest
+from rich.console import Console
+
+from tests.core.test_idle_check import RUNS, world
 from tidegate.cli.nodes import MAX_ASKED, with_stages
+from tidegate.cli.nodes import screen as nodes_screen
+from tidegate.cli.status_screen import screen as status_screen
 from tidegate.core.explain.node_report import NodeReport
+from tidegate.core.explain.overview import overview
 from tidegate.core.model.errors import NotAuthorized
 from tidegate.wire.console import last_stage
 
@@ -56,3 +64,26 @@ def test_not_more_nodes_are_asked_than_a_look_may_cost():
     found = list(with_stages([report_of(f"i-{n}") for n in range(MAX_ASKED + 2)], lambda _: SAID))
 
     assert [each.stage for each in found].count("booting") == 2
+
+
+def shown(what: object, width: int = 240) -> str:
+    console = Console(width=width, file=StringIO())
+    console.print(what)
+    file = console.file
+    assert isinstance(file, StringIO)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("width", [None, 30])
+def test_when_each_node_was_checked_is_shown_where_there_is_a_check(width):
+    plain = report_of("i-1")
+    tested = replace(plain, checked="2.0 h ago")
+
+    assert "2.0 h ago" in shown(nodes_screen([tested, plain], width))
+    assert "checked" not in shown(nodes_screen([plain], width))
+
+
+def test_status_shows_the_gpu_hours_of_the_checks():
+    said = "checks of idle nodes: 0.25 of 1 GPU-hours today; 1 of 1 nodes are due, now on i-1"
+    assert said in shown(status_screen(overview(world(state=RUNS), None)))
+    assert "checks of idle" not in shown(status_screen(overview(world(check=None), None)))

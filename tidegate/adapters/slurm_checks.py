@@ -18,8 +18,8 @@ SUBMIT_TIMEOUT_S = 40.0
 FIELDS = ("JobID", "Name", "State", "UserName", "exit_code")
 FORMAT = ",".join(f"{each}:|" for each in FIELDS)
 _STATUS = re.compile(r"([0-9]{1,9})(?::([0-9]{1,3}))?", re.ASCII)
-# Another roll-out has begun since then.
-KEPT_MAX = 16
+# Others have begun since then; whoever still waits for one asks again.
+KEPT_MAX = 64
 RUNNING = frozenset({"PENDING", "RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED"})
 
 
