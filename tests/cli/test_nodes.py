@@ -13,6 +13,7 @@ from tidegate.cli.status_screen import screen as status_screen
 from tidegate.core.explain.node_report import NodeReport
 from tidegate.core.explain.overview import overview
 from tidegate.core.model.errors import NotAuthorized
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.wire.console import last_stage
 
 SAID = """\
@@ -83,7 +84,11 @@ def test_when_each_node_was_checked_is_shown_where_there_is_a_check(width):
     assert "checked" not in shown(nodes_screen([plain], width))
 
 
+def status_of(seen: Snapshot) -> object:
+    return status_screen(overview(seen, None), is_wrapped=False)
+
+
 def test_status_shows_the_gpu_hours_of_the_checks():
     said = "checks of idle nodes: 0.25 of 1 GPU-hours today; 1 of 1 nodes are due, now on i-1"
-    assert said in shown(status_screen(overview(world(state=RUNS), None)))
-    assert "checks of idle" not in shown(status_screen(overview(world(check=None), None)))
+    assert said in shown(status_of(world(state=RUNS)))
+    assert "checks of idle" not in shown(status_of(world(check=None)))

@@ -1,6 +1,6 @@
 """Invariants of tests of idle nodes: their number at a time, and their budget."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 from tidegate.core.model.idle_check import DAY_S, SECONDS_PER_HOUR, is_idle_check_name
 from tidegate.sim.checks.witness import Check, Witness
@@ -16,7 +16,7 @@ class IdleTestsBounded(Check):
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
         self.ran: list[SimJob] = []
-        self.used: Counter[int] = Counter()
+        self.used: defaultdict[int, float] = defaultdict(float)
 
     def started(self, job: SimJob) -> None:
         if not is_idle_check_name(job.submit.name):
