@@ -140,17 +140,19 @@ stored() {
 
 # load NAME
 load() {
-    local name=$1 folder=$SETS/$1 words=$ASKED/words objects bytes why began_ms
+    local name=$1 folder=$SETS/$1 words=$ASKED/words objects bytes why began_ms now_ms
     if [[ -e $folder/complete ]]; then
         touch "$folder/complete"
         return
     fi
-    began_ms=$(now_ms)
+    set_now_ms
+    began_ms=$now_ms
     mkdir -p "$folder/files" && rm -f "$folder/failed" || return
     : >"$words"
     if why=$(fetch "$name" "$folder/files" "$words"); then
         read -r objects bytes < <(stored "$folder/files")
-        why="$objects objects, $bytes bytes, in $(($(now_ms) - began_ms)) ms"
+        set_now_ms
+        why="$objects objects, $bytes bytes, in $((now_ms - began_ms)) ms"
         console "data: s3://${name//+//} is complete: $why"
         put_file "$folder/complete" 644 <<<"$why"
     else
