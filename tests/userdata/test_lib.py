@@ -117,7 +117,7 @@ def test_a_file_holds_exactly_what_a_command_prints(tmp_path, content, printed, 
 def test_a_file_is_put_whole_and_an_equal_one_stays(tmp_path: Path) -> None:
     def put(text: str, mode: str, redirection: str) -> tuple[str, str]:
         script = f'. {LIB}; printf %s "$1" >told; put_file "$0/file" {mode} {redirection}'
-        argv = ["bash", "-euo", "pipefail", "-c", script, tmp_path, text]
+        argv = ["bash", "-euo", "pipefail", "-c", script, str(tmp_path), text]
         subprocess.run(argv, cwd=tmp_path, check=True)
         file = tmp_path / "file"
         return oct(file.stat().st_mode)[-3:], file.read_text()
