@@ -9,7 +9,9 @@ from tempfile import mkdtemp
 
 import pytest
 
-from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
+from local.slurm.daemons import RealSlurm
+from local.waiting import eventually
+from tests.contracts.real_slurm import slurm_of_its_own
 from tests.contracts.sim_slurm import SimBench
 from tidegate.core.model.slurm import Job, Node
 
