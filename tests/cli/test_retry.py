@@ -11,6 +11,7 @@ from tidegate.cli.live import retried
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import Cure, Market
 from tidegate.core.model.finding import StoppedCheck
+from tidegate.core.model.idle_check import IdleChecks
 from tidegate.core.model.pool_history import FailedLaunch, PoolHistory
 from tidegate.core.model.resting import Resting
 from tidegate.ports import Ledger
@@ -95,6 +96,19 @@ def test_a_check_that_was_believed_no_more_is_believed_again(town: Town) -> None
     assert "the check `NHC: check_fs_used` is believed again" in result.output
     (history,) = ledger.view().pool_history
     assert history.stopped_checks == (replace(stop, is_lifted=True),)
+    assert looks(town) == before + 1
+
+
+def test_a_check_of_idle_nodes_that_did_not_run_is_tried_once_more(town: Town) -> None:
+    ledger, before = ledger_of(town), looks(town)
+    rests = IdleChecks(number=7, missed=2, rests_until_s=time.time() + 3600, said="Invalid account")
+    ledger.learn(PoolHistory("t4", idle_checks=rests))
+
+    result = town.ask("retry", "t4")
+
+    assert "the check of idle nodes, which did not run, is tried once more" in result.output
+    (history,) = ledger.view().pool_history
+    assert history.idle_checks == IdleChecks(number=7)
     assert looks(town) == before + 1
 
 

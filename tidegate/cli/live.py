@@ -174,17 +174,20 @@ def bills(
 @frozen
 class Retried:
     """Rests that were lifted, how many launches without a good node count no more, checks that
-    are believed again, and the template that was given up and is tried once more.
+    are believed again, the template that was given up and is tried once more, and whether the
+    check of idle nodes, which did not run, is.
     """
 
     lifted: tuple[Resting, ...]
     failures: int
     checks: tuple[str, ...] = ()
     template: str = ""
+    is_tested_anew: bool = False
 
     @property
     def is_any(self) -> bool:
-        return bool(self.lifted or self.failures or self.checks or self.template)
+        about_nodes = self.checks or self.is_tested_anew
+        return bool(self.lifted or self.failures or about_nodes or self.template)
 
 
 def retried(file: ClusterFile, pool: str, clients: Clients | None = None) -> Retried:
@@ -209,9 +212,10 @@ def retried(file: ClusterFile, pool: str, clients: Clients | None = None) -> Ret
         stops = tuple(replace(each, is_lifted=True) for each in history.stopped_checks)
         rollout = history.rollout
         template = rollout.template.digest if rollout and rollout.given_up else ""
-        found = Retried(lifted, len(history.failed), tuple(s.check for s in stops), template)
         again = None if template else rollout
         checks = history.idle_checks and history.idle_checks.tried_anew
+        names, is_anew = tuple(s.check for s in stops), checks != history.idle_checks
+        found = Retried(lifted, len(history.failed), names, template, is_anew)
         after = replace(history, failed=(), stopped_checks=stops, rollout=again, idle_checks=checks)
         if after == history or ledger.learn(after):
             break

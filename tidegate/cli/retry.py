@@ -38,6 +38,8 @@ def retry(
             typer.echo(f"{found.failures} launches that gave no good node count no more")
         for check in found.checks:
             typer.echo(f"the check `{check}` is believed again: nodes that it still drains go")
+        if found.is_tested_anew:
+            typer.echo("the check of idle nodes, which did not run, is tried once more")
         if found.template:
             typer.echo(f"template {found.template} was given up and is tried once more")
         said = "EC2 is asked at once" if found.is_any else "nothing of it rests"
