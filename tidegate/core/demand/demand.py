@@ -25,7 +25,7 @@ from tidegate.core.model.slurm import Job, Reading, Shape, Spread
 from tidegate.core.model.why import Why, WhyNot
 
 
-@frozen
+@frozen(quick=True)
 class Need:
     """A job (or `count` equal jobs) for which `nodes` nodes of `shape` must exist.
 

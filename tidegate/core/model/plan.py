@@ -127,7 +127,7 @@ class Unmet:
     why_nots: tuple[WhyNot, ...] = ()
 
 
-@frozen
+@frozen(quick=True)
 class Served:
     """A pending job that needs nothing more: capacity exists or is on its way."""
 

@@ -203,7 +203,7 @@ class Fault:
     ran_s: float | None = None  #: how long that run took; null: not known
 
 
-@frozen
+@frozen(quick=True)
 class Job:
     """One row of the queue: a job, or the tasks of an array that have not started.
 
