@@ -13,6 +13,7 @@ from local.boot.cloud import AWS_PORT
 from local.boot.machines import LOCAL_NODE
 from local.boot.values import A10GX4, SHARED
 from local.world import BRIDGE_ADDRESS
+from tests.boot.node_data import LOADS
 from userdata.image import ARCHIVE_AT, ImageValues
 from userdata.render import GpuSettings, Hook, NodeValues, Repository, node_bundle
 
@@ -313,12 +314,7 @@ FAULTS = {
     "sssd": Fault("", SSSD, replace(LOCAL_NODE, users="sssd")),
     "sssd_missing": Fault("no /etc/sssd/sssd.conf", values=replace(LOCAL_NODE, users="sssd")),
     "scratch": Fault("", {"/usr/sbin/mkfs.xfs": stub("mkfs.xfs")}, stores=1),
-    # AWS's image has mounted it already, for root alone.
-    "scratch_of_image": Fault(
-        "",
-        {"/opt/dlami/nvme/.keep": "x", "/usr/bin/mountpoint": stub("mountpoint-dlami")},
-        stores=1,
-    ),
+    "scratch_of_image": Fault(**LOADS),
     "image_lacks": Fault("stage packages failed (exit 78): the image lacks mount.efs", LACKING),
     "installed": Fault("", APT, INSTALLS),
     "driver_installed": Fault("", DRIVERLESS, replace(INSTALLS, driver_branch="580")),

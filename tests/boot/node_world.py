@@ -27,6 +27,7 @@ from local.machine import Machine, MachineSpec
 from local.waiting import wait_for
 from local.world import World, WorldSettings
 from tests.boot.node_again import AGAIN, again
+from tests.boot.node_data import publish_data_set
 from tests.boot.node_faults import (
     BAKED,
     DRIVERLESS,
@@ -160,7 +161,7 @@ def look_at(name: str, machine: Machine) -> dict[str, Any]:
         line = (
             f"cat {STATE} /etc/local-held {ENROOT} 2>/dev/null; "
             "findmnt -no FSTYPE /scratch; stat -Lc %n:%a /scratch; readlink -f /usr/sbin/mount.efs;"
-            " ls /etc/enroot/environ.d/*"
+            " ls /etc/enroot/environ.d/*; /usr/local/bin/tidegate-data s3://sets/imagenet 60"
         )
         found["shown"] = machine.run(["bash", "-c", line]).stdout.split()
         found["smi"] = machine.run(["cat", "/run/local-nvidia-smi-calls"]).stdout.splitlines()
@@ -363,6 +364,7 @@ def publish_more(cloud: Cloud) -> None:
         "neuron/GPG-PUB-KEY-AMAZON-AWS-NEURON.PUB",
     ):
         s3.put_object(Bucket="efs-packages", Key=name, Body=key, ACL="public-read")
+    publish_data_set(cloud)
     s3.create_bucket(Bucket=HOOKS_BUCKET)
     s3.put_object(Bucket=HOOKS_BUCKET, Key="tools/set_up.sh", Body=HOOK)
     s3.put_object(Bucket=HOOKS_BUCKET, Key="open.sh", Body=HOOK, ACL="public-read")

@@ -296,6 +296,13 @@ def test_an_instance_store_becomes_scratch(seen):
     assert "ext4" not in seen["scratch_of_image"]["shown"]
 
 
+def test_a_data_set_of_the_launch_s_tag_is_loaded_beside_the_boot(seen):
+    found = seen["scratch_of_image"]
+
+    assert "/scratch/tidegate-data/sets+imagenet/files" in found["shown"]
+    assert "data: s3://secrets/x is not loaded" in found["console"]
+
+
 @pytest.mark.parametrize("name", ["scratch", "scratch_of_image"])
 def test_everybody_may_write_to_scratch(seen, name):
     assert "/scratch:1777" in seen[name]["shown"]
