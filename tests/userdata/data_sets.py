@@ -126,7 +126,7 @@ class Boot:
 
     node: Node
 
-    def run(self, *, tag: str = "", has_disk: bool = True, prefetch: str = "sets") -> str:
+    def run(self, *, tag: str = "", has_disk: bool = True) -> str:
         here = self.node.here
         stage = (USERDATA / "node/data_sets.sh").read_text()
         for path, name in (
@@ -141,14 +141,14 @@ class Boot:
         script = f"""set -euo pipefail
 cd {here}/bundle
 source ./lib.sh
+PREFETCH=sets
 imds_if_any() {{ [[ $1 == tags/instance/tidegate:data ]] && {tag or "true"}; }}
 mountpoint() {{ {"true" if has_disk else "false"}; }}
 systemctl() {{ echo "systemctl $*"; }}
 stat() {{ echo root; }}
 {stage}
 apply"""
-        env = {"PATH": os.environ["PATH"], "PREFETCH": prefetch}
-        script = script.replace("source ./lib.sh", f"source ./lib.sh; PREFETCH='{prefetch}'")
+        env = {"PATH": os.environ["PATH"]}
         done = subprocess.run(
             ["bash", "-c", script], env=env, capture_output=True, text=True, check=False
         )

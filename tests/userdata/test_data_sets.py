@@ -263,11 +263,6 @@ def test_a_folder_that_leads_elsewhere_is_not_written_to(boot: Boot) -> None:
     assert boot.run().endswith("is not root's: no data sets\n")
 
 
-def test_a_cluster_without_prefetch_has_nothing_of_it(boot: Boot) -> None:
-    assert boot.run(prefetch="") == ""
-    assert not list((boot.node.here / "units").iterdir())
-
-
 @pytest.fixture(scope="module")
 def s3() -> Iterator[str]:
     server = ThreadedMotoServer(port=0, verbose=False)

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
 # needs: shape scratch
+# only_with: PREFETCH
 # time_limit_s: 60
 # Data sets of S3 on the disk of the node's own, see data-sets.sh: those of the jobs that the node is
 # bought for, as its tag says, from now on beside the rest of the boot; those of other jobs when they
@@ -62,5 +63,5 @@ set_up() {
 }
 
 apply() {
-    [[ -z $PREFETCH ]] || set_up || echo "data sets are not loaded"
+    set_up || echo "data sets are not loaded"
 }
