@@ -60,7 +60,11 @@ class Functions(Construct):
         self._code = code
         self._environment = _environment(around)
         queues = around.queues
-        self.planner = self._function("planner", self._planner_statements())
+        # Where one look cannot launch all, it asks for the next one in the queue that feeds it; the
+        # queue's one group lets one look at a time run. Lambda would refuse the 17th of such a
+        # chain, and the looks of the batch with it until the queue gives them up, minutes later.
+        # Source: Lambda guide, "Use Lambda recursive loop detection to prevent infinite loops".
+        self.planner = self._function("planner", self._planner_statements(), may_wake_itself=True)
         self.interruption = self._function("interruption", self._interruption_statements())
         self.schedule = self._function("schedule", self._hours_statements(), dead=queues.dead)
         file = around.file
@@ -91,7 +95,12 @@ class Functions(Construct):
         }
 
     def _function(
-        self, name: str, own: Statements, *, dead: sqs.Queue | None = None
+        self,
+        name: str,
+        own: Statements,
+        *,
+        dead: sqs.Queue | None = None,
+        may_wake_itself: bool = False,
     ) -> lambda_.Function:
         """`dead`: for functions that are invoked without waiting, which Lambda tries thrice."""
         cluster = self._around.file.cluster.name
@@ -127,6 +136,7 @@ class Functions(Construct):
             role=role.without_policy_updates(),
             log_group=log_group,
             dead_letter_queue=dead,
+            recursive_loop=lambda_.RecursiveLoop.ALLOW if may_wake_itself else None,
             environment=self._environment | {"POWERTOOLS_SERVICE_NAME": name},
         )
         acknowledge(function, L1="the Python that its packages are built and tested for")

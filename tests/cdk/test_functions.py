@@ -99,6 +99,15 @@ def test_storm_of_notices_is_a_few_large_batches_two_at_a_time(dev: Stack):
     assert "MaximumBatchingWindowInSeconds" not in looks
 
 
+def test_planner_alone_may_be_woken_by_its_own_messages_any_number_of_times(dev: Stack):
+    """Lambda stops the 17th look of a chain by default, and SQS then blocks the queue's one group
+    until the message has died. Source: Lambda guide, "recursive loop detection".
+    """
+    by_name = {name: function(dev, name).get("RecursiveLoop", "Terminate") for name in NAMES}
+
+    assert by_name == dict.fromkeys(NAMES, "Terminate") | {"planner": "Allow"}
+
+
 @pytest.mark.parametrize("name", ["schedule", "reconcile"])
 def test_scheduled_event_that_keeps_failing_ends_with_the_dead(dev: Stack, name):
     dead = joined(function(dev, name)["DeadLetterConfig"]["TargetArn"])
