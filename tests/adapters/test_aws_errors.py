@@ -79,10 +79,15 @@ def test_a_type_that_its_zone_never_had_is_about_the_offering_in_fleets_too() ->
         "MaxSpotInstanceCountExceeded",
         "InstanceLimitExceeded",
         "MaxFleetCountExceeded",
+        "MaxIOPSLimitExceeded",
     ],
 )
 def test_an_exhausted_quota_is_about_the_account(code: str) -> None:
     assert refusal_kind(code) is RefusalKind.QUOTA
+
+
+def test_a_zone_without_room_for_its_disk_is_short_of_capacity() -> None:
+    assert refusal_kind("InsufficientVolumeCapacity") is RefusalKind.CAPACITY
 
 
 def test_a_full_subnet_is_about_the_subnet() -> None:
@@ -117,6 +122,7 @@ def test_throttling_and_unknown_codes_say_nothing_about_capacity(
         ("SlowDown", Throttled),
         ("InternalError", Throttled),
         ("ServerInternal", Throttled),
+        ("RetryableError", Throttled),
         ("503", Throttled),
         ("UnauthorizedOperation", NotAuthorized),
         ("AccessDeniedException", NotAuthorized),
@@ -197,6 +203,7 @@ def test_a_transaction_cancelled_for_another_reason_is_not_a_lost_race(
         ("VcpuLimitExceeded", Cure.QUOTA),
         ("MaxSpotInstanceCountExceeded", Cure.QUOTA),
         ("VolumeLimitExceeded", Cure.NONE),
+        ("MaxIOPSLimitExceeded", Cure.NONE),
         ("InvalidAMIID.NotFound", Cure.IMAGE),
         ("InvalidBlockDeviceMapping", Cure.DISK),
         ("InvalidLaunchTemplateId.VersionNotFound", Cure.TEMPLATE),

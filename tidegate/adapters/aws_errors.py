@@ -31,6 +31,7 @@ CAPACITY = frozenset(
         "InsufficientHostCapacity",
         "InsufficientInstanceCapacity",
         "InsufficientReservedInstanceCapacity",
+        "InsufficientVolumeCapacity",
         "InvalidCapacityReservationState.PendingActivation",
         "ReservationCapacityExceeded",
         "SpotMaxPriceTooLow",
@@ -63,12 +64,18 @@ QUOTA = frozenset(
     {
         "InstanceLimitExceeded",
         "MaxFleetCountExceeded",
+        "MaxIOPSLimitExceeded",
         "MaxSpotFleetRequestCountExceeded",
         "MaxSpotInstanceCountExceeded",
         "NetworkInterfaceLimitExceeded",
         "VcpuLimitExceeded",
         "VolumeLimitExceeded",
     }
+)
+
+# These have quotas of their own, not those of instances that the remedy names.
+OF_DISKS_AND_CARDS = frozenset(
+    {"MaxIOPSLimitExceeded", "NetworkInterfaceLimitExceeded", "VolumeLimitExceeded"}
 )
 
 SUBNET = frozenset({"InsufficientFreeAddressesInSubnet", "PrivateIpAddressLimitExceeded"})
@@ -110,6 +117,7 @@ UNAVAILABLE = frozenset(
         "InternalServerError",
         "RequestTimeout",
         "RequestTimeoutException",
+        "RetryableError",
         "ServerInternal",
         "ServiceUnavailable",
         "ServiceUnavailableException",
@@ -154,7 +162,7 @@ CURES = {
     "InvalidLaunchTemplateName.NotFoundException": Cure.TEMPLATE,
     "InvalidSubnetID.NotFound": Cure.TEMPLATE,
     "OptInRequired": Cure.TERMS,
-    **dict.fromkeys(QUOTA - {"NetworkInterfaceLimitExceeded", "VolumeLimitExceeded"}, Cure.QUOTA),
+    **dict.fromkeys(QUOTA - OF_DISKS_AND_CARDS, Cure.QUOTA),
 }
 OBJECT_NOT_FOUND = frozenset({"404", "NoSuchKey"})
 # Of a write that asks for none to be there: one is, or another one is being written.
