@@ -207,6 +207,38 @@ def test_what_was_begun_before_a_reboot_and_nobody_wants_goes(node: Node) -> Non
     assert node.asks(PLACE)[0] == 0
 
 
+# The AWS CLI writes to NAME.XXXXXXXX and renames it, and leaves that where it is killed.
+# Source: s3transfer, utils.py (get_temp_filename, random_file_extension).
+def test_what_a_killed_load_left_is_no_part_of_the_data_set(node: Node) -> None:
+    (node.folder("sets+imagenet") / "files/deep").mkdir(parents=True)
+    (node.folder("sets+imagenet") / "files/deep/b.tar.7dE3bA90").write_text("thr")
+    node.put({"a.tar": "one", "deep/b.tar": "three"})
+
+    node.load(PLACE)
+
+    folder = Path(node.asks(PLACE)[1])
+    assert [each.name for each in (folder / "deep").iterdir()] == ["b.tar"]
+
+
+def test_a_try_that_was_cut_leaves_nothing_to_the_next(node: Node) -> None:
+    aws = node.here / "bin/aws"
+    cut = f"""\
+    "s3 sync")
+        if mkdir {node.here}/was_cut 2>/dev/null; then
+            printf x >"${{*: -1}}/a.tar.0123abCD"
+            kill -TERM $$
+        fi
+"""
+    aws.write_text(aws.read_text().replace('    "s3 sync")\n', cut))
+    lib = node.here / "bundle/lib.sh"
+    lib.write_text(f"{lib.read_text()}\npause() {{ :; }}\n")
+    node.put({"a.tar": "one"})
+
+    node.load(PLACE)
+
+    assert [each.name for each in Path(node.asks(PLACE)[1]).iterdir()] == ["a.tar"]
+
+
 def test_a_comment_of_other_things_asks_for_nothing(node: Node) -> None:
     node.job("prolog", "7", "tidegate:ckpt=USR1@90 see s3://sets/imagenet")
 
@@ -246,6 +278,19 @@ def test_a_job_s_prolog_and_epilog_never_fail(boot: Boot) -> None:
     for name in ("prolog.d/70-data-sets.sh", "epilog.d/20-data-sets.sh"):
         env = {"SLURM_JOB_COMMENT": f"tidegate:data={PLACE}", "SLURM_JOB_ID": "7"}
         assert subprocess.run([boot.node.here / "etc" / name], env=env, check=False).returncode == 0
+
+
+def test_a_job_whose_comment_was_changed_holds_its_data_no_longer_than_it_runs(boot: Boot) -> None:
+    boot.run()
+    used = boot.node.here / "run/data-sets/used/7"
+    boot.node.job("prolog", "7", f"tidegate:data={PLACE}")
+    assert used.exists()
+
+    hook = boot.node.here / "etc/epilog.d/20-data-sets.sh"
+    env = {"SLURM_JOB_COMMENT": "for the paper", "SLURM_JOB_ID": "7", "PATH": os.environ["PATH"]}
+    subprocess.run([hook], env=env, check=True)
+
+    assert not used.exists()
 
 
 def test_a_node_without_a_disk_says_so_to_its_jobs(boot: Boot) -> None:

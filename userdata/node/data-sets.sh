@@ -119,10 +119,11 @@ fetch() {
     ((objects > 0)) || { echo "no object lies under $place: name what the keys begin with, up to a slash"; return 1; }
     ((objects <= OBJECTS_MAX)) ||
         { echo "more than $OBJECTS_MAX objects lie under $place: pack them into fewer"; return 1; }
+    drop_unfinished "$2"
     read -r _ has < <(stored "$2")
     make_room $((bytes - has)) "$1" || return 1
     for ((try = 1; try <= TRIES; try++)); do
-        ((try == 1)) || pause "$((try + 2))"
+        ((try == 1)) || { pause "$((try + 2))"; drop_unfinished "$2"; }
         timeout "$TRY_S" aws s3 sync --only-show-errors --exclude '' --exclude '*/' "$place" "$2" >"$3" 2>&1 &&
             [[ $(stored "$2") == "$objects $bytes" ]] && return 0
         # That another try does not make room.
@@ -132,6 +133,12 @@ fetch() {
     words=$(last_words "$3")
     echo "$came of $objects objects came: ${words:-what lies there is not what was listed before}"
     return 1
+}
+
+# drop_unfinished FOLDER: what the AWS CLI was writing as it was killed, NAME.XXXXXXXX until it is whole
+# (s3transfer, utils.py). An object that has such a name is loaded once more.
+drop_unfinished() {
+    find "$1" -type f -regextype posix-extended -regex '.*\.[0-9A-Fa-f]{8}' -delete
 }
 
 stored() {

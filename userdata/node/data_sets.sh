@@ -10,11 +10,11 @@ readonly ALLOWED=/etc/tidegate/data-sets ASKED=$RUN_DIR/data-sets SETS=/scratch/
 readonly PROLOG=/etc/tidegate/prolog.d/70-data-sets.sh EPILOG=/etc/tidegate/epilog.d/20-data-sets.sh
 readonly UNIT=/etc/systemd/system/tidegate-data-sets.service COMMAND=/usr/local/bin/tidegate-data
 
-# hook KIND: no job fails by this.
+# hook KIND TEST: runs where the test holds. No job fails by this.
 hook() {
     cat <<END_OF_HOOK
 #!/bin/bash
-[[ \${SLURM_JOB_COMMENT:-} != *tidegate:data=* ]] || /bin/bash $PWD/files/data-sets.sh $1
+[[ $2 ]] && /bin/bash $PWD/files/data-sets.sh $1
 exit 0
 END_OF_HOOK
 }
@@ -51,8 +51,10 @@ set_up() {
     is_ours "$SETS" || { echo "$SETS is not root's: no data sets"; return; }
     install -d -m 755 "$ASKED" "$ASKED/asked" "$ASKED/used" "${PROLOG%/*}" "${EPILOG%/*}"
     tr ' ' '\n' <<<"$PREFETCH" | put_file "$ALLOWED" 644
-    hook prolog | put_file "$PROLOG" 755
-    hook epilog | put_file "$EPILOG" 755
+    # shellcheck disable=SC2016 # Slurm's variables, when a job starts and ends
+    hook prolog '${SLURM_JOB_COMMENT:-} == *tidegate:data=*' | put_file "$PROLOG" 755
+    # Its comment may be another one by then.
+    hook epilog "-f $ASKED/used/\${SLURM_JOB_ID:-}" | put_file "$EPILOG" 755
     unit | put_file "$UNIT" 644
     systemctl daemon-reload
     # No tag, no such jobs; one that cannot be read is made up for when they start.
