@@ -56,6 +56,7 @@ NOT_RUN = {
     "sudo useradd ": "it makes a user here; tests/e2e/test_boot.py makes one on a head",
     "sudo -iu ": "as above",
     "sbatch ": "as above, and the user's job runs",
+    "srun ": "it is what a user's own job does",
     "journalctl ": "the head's journal is needed",
     "tidegate cost --by": "a head with accounting is needed: tests/cli/test_cost_by.py",
     "tidegate cost --focus": "the same, tests/cli/test_focus.py",
