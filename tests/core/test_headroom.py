@@ -22,6 +22,7 @@ from tests.make import (
     snapshot,
 )
 from tidegate.core.explain.node_report import prospects
+from tidegate.core.model.budgets import Budget, Disruption
 from tidegate.core.model.calendar import Wanted
 from tidegate.core.model.cluster import Cluster, Limits, Pool, Reservation
 from tidegate.core.model.ec2 import InstanceType, Market, Offering
@@ -38,6 +39,7 @@ from tidegate.service.requests import fleet_request
 ZONES = ("us-east-1a", "us-east-1b")
 ONE_GPU = Shape(gpus=1)
 FOUR_GPUS = Shape(gpus=4)
+UNLIMITED = Disruption((Budget(percent=100.0),), expire_after_s=3600)
 
 
 def room(*headroom: Headroom, types: Sequence[InstanceType] = (T4, T4_BIG), **more: object) -> Pool:
@@ -276,6 +278,43 @@ def test_an_old_node_that_holds_it_goes_when_a_new_one_has_come(is_there: bool):
         ([], ["i-1"]) if is_there else ([(1, T4_BIG.name)], [])
     )
     assert NOW_S - found.nodes[0].launched_at_s == 4000
+
+
+@pytest.mark.parametrize(
+    ("headroom", "nodes", "gpus", "buys", "lets_go"),
+    [
+        (Headroom(ONE_GPU, nodes=2), {"i-1": T4, "i-2": T4}, 4, [(2, T4.name)], []),
+        (Headroom(ONE_GPU, nodes=2), {"i-1": T4, "i-2": T4}, 3, [(1, T4.name)], []),
+        (Headroom(FOUR_GPUS), {"i-1": T4_BIG}, 8, [(1, T4_BIG.name)], []),
+        # Of the smaller type there may be one more, which is of no use.
+        (Headroom(FOUR_GPUS), {"i-1": T4_BIG}, 7, [], ["i-1"]),
+        (Headroom(ONE_GPU, nodes=2), {"i-1": T4, "i-2": T4_BIG}, 5, [], ["i-1", "i-2"]),
+    ],
+)
+def test_old_nodes_that_hold_it_go_one_by_one_or_before_new_ones_as_limits_leave_room(
+    headroom: Headroom,
+    nodes: dict[str, InstanceType],
+    gpus: int,
+    buys: list[tuple[int, str]],
+    lets_go: list[str],
+):
+    of = replace(old(headroom), limits=Limits(gpus=gpus), disruption=UNLIMITED)
+    found = seen(of, nodes, idle_s=0)
+
+    made = plan(aged(found, *nodes))
+
+    assert (bought(made), sorted(released(made))) == (buys, lets_go)
+    for each in orders(made, OrderKind.RELEASE):
+        assert "no room for a new one beside it" in each.text
+
+
+def test_it_is_said_of_an_old_node_that_others_are_replaced_before_it():
+    of = replace(old(Headroom(ONE_GPU, nodes=2)), limits=Limits(gpus=3), disruption=UNLIMITED)
+
+    told = prospects(aged(seen(of, {"i-1": T4, "i-2": T4}), "i-1", "i-2"))
+
+    assert told["i-1"].held == "a new node of pool t4 comes first"
+    assert told["i-2"].held.startswith("others of pool t4 are replaced first")
 
 
 def test_room_in_doubt_is_not_bought_again_while_a_job_hopes_for_it():

@@ -204,6 +204,9 @@ def _why_still(made: Considered, each: Outdated) -> str:
     template = to_be(snapshot, pool)
     if roll is not Roll.PROVEN and template:
         return f"a first node made from {template.digest} has to join well before"
+    is_free = not any(b.name == each.node.name and b.jobs for b in made.bins.all)
+    if is_free and any(other.pool is each.pool for other in made.departures.replacing):
+        return f"others of pool {pool} are replaced first: limits leave no room for all at once"
     return held or "a pending job is about to take it"
 
 

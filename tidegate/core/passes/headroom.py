@@ -14,7 +14,7 @@ from tidegate.core.buy.purchase import Purchase
 from tidegate.core.demand.demand import Need
 from tidegate.core.demand.fit import lacks
 from tidegate.core.model.cluster import Pool
-from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.ec2 import InstanceType, Market, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.headroom import Headroom
 from tidegate.core.model.snapshot import Snapshot
@@ -81,6 +81,33 @@ def buy_headroom(purchase: Purchase, pool: Pool, warm: Warm) -> int:
         for _ in range(0 if is_begun else max(lack.jobs, 1)):
             _buy_gang(purchase, pool, lack, lack.headroom.nodes)
     return purchase.builder.num_nodes(pool.name) - before
+
+
+def may_buy(snapshot: Snapshot, purchase: Purchase, pool: Pool, warm: Warm) -> bool:
+    """Whether limits and reservations allow something of what the pool lacks; a rest will pass."""
+    lacking = [lack for name, lack in warm.lacks if name == pool.name]
+    return not lacking or any(_may_buy(snapshot, purchase, pool, lack) for lack in lacking)
+
+
+def _may_buy(snapshot: Snapshot, purchase: Purchase, pool: Pool, lack: Lack) -> bool:
+    headroom = lack.headroom
+    for kind, offering, room in allowed(snapshot, purchase, pool, headroom.nodes):
+        rest = lack.nodes if lack.nodes and offering.zone == lack.zone else headroom.nodes
+        if room >= rest and not lacks(headroom.shape, kind):
+            return True
+    return False
+
+
+def allowed(
+    snapshot: Snapshot, purchase: Purchase, pool: Pool, nodes: int
+) -> Iterator[tuple[InstanceType, Offering, int]]:
+    """What the pool may be made of, and how many of `nodes` more limits and reservations allow,
+    whether or not it rests.
+    """
+    for kind, offering in pool.offerings():
+        usd = snapshot.cluster.prices.get(offering, 0.0)
+        if offering.market.is_prepaid or usd > 0:
+            yield kind, offering, _room(purchase, pool, offering, Load.of(kind, usd), nodes)
 
 
 def _open(bins: Bins, pool: Pool) -> Iterator[Bin]:

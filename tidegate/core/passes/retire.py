@@ -8,7 +8,7 @@ another template wait for what the pool's roll-out allows.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
 from tidegate.core.buy.bins import BinKind, Bins
@@ -29,8 +29,8 @@ from tidegate.core.model.durations import span
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Action
 from tidegate.core.model.snapshot import Snapshot
-from tidegate.core.offers.limits import Load
 from tidegate.core.passes.departures import Departures, Outdated
+from tidegate.core.passes.headroom import allowed, hold_headroom, may_buy
 from tidegate.core.passes.orders import order
 from tidegate.core.passes.rollout import resting, share_left
 
@@ -177,7 +177,8 @@ def release_outdated(
     headroom: Collection[str] = (),
 ) -> Departures:
     """Release chosen nodes that idle: no pending job takes them and their pool can spare
-    them; the others wait for a new one. `headroom`: those whose room is kept free.
+    them; the others wait for a new one. `headroom`: those whose room is kept free; where limits
+    leave no room for as much beside all of them, they go one after another.
     """
     if not departures.idle:
         return replace(departures, actions=())
@@ -192,11 +193,27 @@ def release_outdated(
         if above[each.pool.name] > 0 and each.node.name not in headroom:
             above[each.pool.name] -= 1
             actions += _go(snapshot, fleet, bins, each)
-        elif _has_room(snapshot, purchase, each):
+        elif not _has_room(snapshot, purchase, each):
+            actions += _go(snapshot, fleet, bins, _old_first(each))
+        elif each.node.name not in headroom or _has_headroom_beside(
+            snapshot, purchase, bins, each, replacing
+        ):
             replacing.append(each)
-        else:
+        elif not any(e.pool is each.pool and e.node.name in headroom for e in replacing):
             actions += _go(snapshot, fleet, bins, _old_first(each))
     return replace(departures, actions=tuple(actions), replacing=tuple(replacing))
+
+
+def _has_headroom_beside(
+    snapshot: Snapshot,
+    purchase: Purchase,
+    bins: Bins,
+    each: Outdated,
+    replacing: Iterable[Outdated],
+) -> bool:
+    """Whether what a headroom loses with this node too may be bought while they are all there."""
+    but = {each.node.name, *(other.node.name for other in replacing)}
+    return may_buy(snapshot, purchase, each.pool, hold_headroom(snapshot, bins, but=but))
 
 
 def _old_first(each: Outdated) -> Outdated:
@@ -254,9 +271,4 @@ def _has_room(snapshot: Snapshot, purchase: Purchase, each: Outdated) -> bool:
     reserved_capacity = purchase.offer_groups.reserved_capacity
     if each.judged.member.offering.market.is_prepaid:
         return reserved_capacity.left(each.judged.member.offering) > 0
-    for kind, offering in each.pool.offerings():
-        usd = snapshot.cluster.prices.get(offering, 0.0)
-        is_sold = reserved_capacity.left(offering) > 0 if offering.market.is_prepaid else usd > 0
-        if is_sold and purchase.usage.room(each.pool.name, 1, Load.of(kind, usd))[0]:
-            return True
-    return False
+    return any(room > 0 for *_, room in allowed(snapshot, purchase, each.pool, 1))
