@@ -83,6 +83,43 @@ def test_the_drain_of_a_cordon_waits_for_a_node_that_boots() -> None:
     assert drain.not_after_s == world.clock.now_s() + world.of.timings.boot_bound_s
 
 
+@pytest.mark.parametrize("point", ["before cordon_node", "before send_orders"])
+def test_no_node_is_drained_for_a_cordon_that_is_not_written_down(point: str) -> None:
+    """Empty, it would be let go, and what AWS Health says of such a node again is no news: what EC2
+    stops of it would be ended by nobody.
+    """
+    world = world_with_a_node()
+
+    def refuse(at: str) -> None:
+        if at == point:
+            raise Throttled("slow down")
+
+    world.break_with(refuse)
+
+    with pytest.raises(Throttled):
+        world.control().interrupt([maintenance(world, in_s=86_400)])
+
+    is_written = world.ledger.all_nodes["i-1"].cordon is not None
+    assert (is_written, world.bus.orders) == (point == "before send_orders", [])
+
+
+def test_what_cannot_be_written_of_a_cordon_puts_no_notice_off() -> None:
+    world = world_with_a_node()
+    world.ledger.all_nodes["i-2"] = record("i-2")
+
+    def refuse(at: str) -> None:
+        if at == "before cordon_node":
+            raise Throttled("slow down")
+
+    world.break_with(refuse)
+    later = replace(maintenance(world, in_s=86_400), instance_ids=("i-2",))
+
+    with pytest.raises(Throttled):
+        world.control().interrupt([later, warning(world)])
+
+    assert [order.names for order in world.bus.orders] == [("i-1",)]
+
+
 def test_what_aws_health_takes_back_lets_the_node_take_jobs_again() -> None:
     world = world_with_a_node()
     world.control().interrupt([maintenance(world, in_s=86_400)])

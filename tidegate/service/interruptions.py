@@ -1,6 +1,6 @@
 """News of EC2 and AWS Health about our nodes: what cannot wait is ordered at once.
 
-Drains and deletes go out before anything else is read or written: two minutes are short.
+What goes in minutes, or is dead, is drained or deleted before anything else is written.
 Replacing the nodes is the next look's work.
 """
 
@@ -95,9 +95,14 @@ class Interruptions:
         foreign = len(ids) - len(records)
         found = self._sort(news, records)
         failures = boot_failures(news, found.dead, records)
-        orders = self._orders(found)
-        if orders:  # before anything else that may fail
-            self.bus.send_orders(orders)
+        urgent, draining = self._urgent(found), self._draining(found)
+        if urgent:  # before anything else that may fail
+            self.bus.send_orders(urgent)
+        if draining:
+            # Written first: a drain empties the node, and what is let go hears no news any more.
+            self._cordon(found.cordons)
+            self.bus.send_orders(draining)
+        orders = (*urgent, *draining)
         for name, record in orphans.items():
             self.ledger.note_orphan(name, record.silent_s or 0.0)
         failed = rest_failed(self.ledger, failures, self.clock.now_s(), self.cluster.timings)
@@ -172,8 +177,8 @@ class Interruptions:
         is_going = record.phase is Phase.INTERRUPTED
         return pool.rebalance if pool and not is_going else Rebalance.IGNORE
 
-    def _orders(self, found: _Sorted) -> tuple[Order, ...]:
-        """One order for all nodes of one reason."""
+    def _urgent(self, found: _Sorted) -> tuple[Order, ...]:
+        """One order for all nodes of one reason: those that go in minutes, and the dead ones."""
         now_s, timings = self.clock.now_s(), self.cluster.timings
         reclaims: dict[DrainReason, list[Notice]] = {}
         for notice in found.notices:
@@ -183,15 +188,16 @@ class Interruptions:
             for reason, notices in sorted(reclaims.items(), key=_by_text)
             for order in orders_for(notices, reason, now_s, timings)
         )
-        # A node that still boots is drained when it joins.
-        cordons = {name: cordon.drain_reason for name, cordon in found.cordons.items()}
-        joined_by_s = now_s + timings.boot_bound_s
         soon_s = now_s + timings.order_ttl_s
-        return (
-            *drains,
-            *_by_reason(OrderKind.DRAIN, cordons, joined_by_s),
-            *_by_reason(OrderKind.DELETE, found.dead, soon_s),
-        )
+        return (*drains, *_by_reason(OrderKind.DELETE, found.dead, soon_s))
+
+    def _draining(self, found: _Sorted) -> tuple[Order, ...]:
+        """Those that take no new job from now on; a node that still boots is drained when it
+        joins.
+        """
+        cordons = {name: cordon.drain_reason for name, cordon in found.cordons.items()}
+        joined_by_s = self.clock.now_s() + self.cluster.timings.boot_bound_s
+        return tuple(_by_reason(OrderKind.DRAIN, cordons, joined_by_s))
 
     def _reading(self) -> tuple[Reading | None, str]:
         """The last digest's queue, or why there is none.
@@ -219,7 +225,7 @@ class Interruptions:
         self.ledger.interrupt_nodes(
             reclaim_at_s | dict.fromkeys(found.dead, now_s), interruption_losses
         )
-        self._cordon(found.cordons | found.lifted | found.over)
+        self._cordon(found.lifted | found.over)
         going = {
             name: PendingOrder(order.order_id, order.kind, order.not_after_s)
             for order in orders
