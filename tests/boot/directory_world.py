@@ -24,6 +24,13 @@ from userdata.directory import Directory, asked
 from userdata.render import LoginValues
 
 LAYER = Path("/var/tmp/tidegate-directory")
+# How Canonical's images start sshd, by a package that they have. Its options count before all files.
+CONNECT = "systemd/system/ssh.service.d/ec2-instance-connect.conf"
+INSTANCE_CONNECT = """\
+[Service]
+ExecStart=
+ExecStart=/usr/sbin/sshd -D -o "AuthorizedKeysCommand /usr/share/ec2-instance-connect/eic_run_authorized_keys %%u %%f" -o "AuthorizedKeysCommandUser nobody" $SSHD_OPTS
+"""  # noqa: E501
 BASE, READER, PASSWORD = "dc=example,dc=com", "cn=reader,dc=example,dc=com", "only reads"
 HOST = "i-0d0d0d0d0d0d0d0d0.ec2.internal"
 MAY_LOG_IN = "(description=hpc)"
@@ -151,7 +158,13 @@ def specs(cloud: Cloud, found: Directory) -> tuple[MachineSpec, MachineSpec, Mac
     of_head, of_login = data_of_head(cloud, head), told(cloud, login)
     return (
         MachineSpec("i-0123456789abcdef0", "m7i.large", of_head, is_head=True, layer=LAYER),
-        MachineSpec("i-0a0a0a0a0a0a0a0a0", "m7i.large", of_login, layer=LAYER),
+        MachineSpec(
+            "i-0a0a0a0a0a0a0a0a0",
+            "m7i.large",
+            of_login,
+            files={f"/usr/lib/{CONNECT}": INSTANCE_CONNECT},
+            layer=LAYER,
+        ),
         MachineSpec(
             "i-0b0b0b0b0b0b0b0b0",
             T4X1.instance_type,
@@ -161,6 +174,17 @@ def specs(cloud: Cloud, found: Directory) -> tuple[MachineSpec, MachineSpec, Mac
             layer=LAYER,
         ),
     )
+
+
+def sshd(machine: Machine) -> str:
+    """What systemd would start: a file in /etc takes the place of the package's of the same name."""
+    line = f"cd /; cat $(ls -d etc/{CONNECT} usr/lib/{CONNECT} 2>/dev/null | head -n 1)"
+    found = [
+        each.partition("=")[2].replace("%%", "%").replace(" -D", "")
+        for each in machine.run(["bash", "-c", line]).stdout.splitlines()
+        if each.startswith("ExecStart=/")
+    ]
+    return found[0] if found else "/usr/sbin/sshd"
 
 
 def scenario() -> dict[str, Any]:
@@ -173,7 +197,7 @@ def scenario() -> dict[str, Any]:
         assert wait_for(
             lambda: all(READY in each.console.read_text() for each in machines.values())
         ), [each.console.read_text() for each in machines.values()]
-        must(login, "mkdir -p /run/sshd && ssh-keygen -A && /usr/sbin/sshd")
+        must(login, f"mkdir -p /run/sshd && ssh-keygen -A && {sshd(login)}")
         must(head, f"install -m 600 /dev/stdin /root/key <<'END'\n{files['key']}END")
 
         def ssh(name: str, line: str) -> str:

@@ -1,7 +1,12 @@
 """What sssd is told; tests/boot/test_directory.py asks a real directory."""
 
+import os
+import subprocess
+from pathlib import Path
+
 import pytest
 
+from userdata.bundle import read
 from userdata.directory import Directory, asked
 
 BASE = "dc=example,dc=com"
@@ -45,3 +50,45 @@ def test_what_the_site_adds_goes_before_what_is_usual() -> None:
 def test_no_value_can_add_a_line() -> None:
     with pytest.raises(ValueError, match="is no line"):
         asked(uris=["ldaps://a"], search_base=f"{BASE}\nx = y", schema="rfc2307")
+
+
+def login(folder: Path, body: str) -> subprocess.CompletedProcess[str]:
+    """What the stage does of a login node's sshd, with its files in `folder`."""
+    stage = read("both/directory.sh").replace("=/etc/", f"={folder}/etc/")
+    stage = stage.replace("=/usr/lib/", f"={folder}/usr/lib/")
+    (folder / "bin").mkdir(exist_ok=True)
+    (folder / "bin/systemctl").write_text(f'#!/bin/sh\necho "$@" >>{folder}/calls\n')
+    (folder / "bin/systemctl").chmod(0o755)
+    return subprocess.run(
+        ["bash", "-c", f"ROLE=login; {stage}\n{body}"],
+        env={"PATH": f"{folder}/bin:{os.environ['PATH']}", "RUN_DIR": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_canonical_s_images_ask_the_directory_for_keys_too(tmp_path: Path) -> None:
+    """Their sshd has EC2 Instance Connect's command as an option, which counts before any file."""
+    name = "systemd/system/ssh.service.d/ec2-instance-connect.conf"
+    of_package = tmp_path / "usr/lib" / name
+    of_package.parent.mkdir(parents=True)
+    of_package.touch()
+    (tmp_path / "etc/ssh/sshd_config.d").mkdir(parents=True)
+    put = 'put_file() { cat >"$1"; }; has_file() { true; };'
+
+    assert login(tmp_path, f"{put} has_logins").returncode == 1
+    done = login(tmp_path, f"{put} let_in && has_logins")
+
+    assert done.returncode == 0, done.stderr
+    assert os.readlink(tmp_path / "etc" / name) == "/dev/null"
+    told = (tmp_path / "calls").read_text().splitlines()
+    assert told == ["daemon-reload", "try-restart ssh", "reload ssh"]
+
+
+def test_where_nothing_stands_above_it_sshd_reads_its_file_anew(tmp_path: Path) -> None:
+    (tmp_path / "etc/ssh/sshd_config.d").mkdir(parents=True)
+    put = 'put_file() { cat >"$1"; }; has_file() { true; };'
+
+    assert login(tmp_path, f"{put} let_in && has_logins").returncode == 0
+    assert (tmp_path / "calls").read_text().splitlines() == ["reload ssh"]

@@ -8,6 +8,11 @@
 readonly CONF=/etc/sssd/sssd.conf AUTHTOK=/etc/sssd/conf.d/10-authtok.conf
 readonly CA=/etc/sssd/tidegate-ca.pem FETCHED=$RUN_DIR/directory-authtok
 readonly SSHD=/etc/ssh/sshd_config.d/tidegate.conf
+# Canonical's images start sshd with EC2 Instance Connect's AuthorizedKeysCommand as an option, which
+# counts before any file. No key comes by it here: its user may not ask the metadata service.
+# Source: EC2 user guide, "Install EC2 Instance Connect"; sshd_config(5).
+readonly CONNECT=ssh.service.d/ec2-instance-connect.conf
+readonly OF_PACKAGE=/usr/lib/systemd/system/$CONNECT MASK=/etc/systemd/system/$CONNECT
 
 # User data has room for it on nodes, the parameter of head and login nodes has not.
 conf() {
@@ -28,7 +33,23 @@ sshd_conf() {
 }
 
 has_logins() {
-    [[ $ROLE == node || ! -d ${SSHD%/*} ]] || has_file "$SSHD" sshd_conf
+    [[ $ROLE == node || ! -d ${SSHD%/*} ]] || { has_file "$SSHD" sshd_conf && ! is_overruled; }
+}
+
+is_overruled() {
+    [[ -e $OF_PACKAGE && $(readlink "$MASK") != /dev/null ]]
+}
+
+# let_in: by keys of the directory. Sessions that are open stay.
+let_in() {
+    put_file "$SSHD" 644 <<<"$(sshd_conf)"
+    if is_overruled; then
+        install -d "${MASK%/*}"
+        ln -sf /dev/null "$MASK"
+        systemctl daemon-reload
+        systemctl try-restart ssh
+    fi
+    systemctl reload ssh 2>/dev/null || true
 }
 
 check() {
@@ -65,9 +86,8 @@ apply() {
     ca | put_file "$CA" 644
     conf | put_file "$CONF" 600
     if [[ $ROLE != node ]]; then
-        [[ ! -d ${SSHD%/*} ]] || put_file "$SSHD" 644 <<<"$(sshd_conf)"
         DEBIAN_FRONTEND=noninteractive pam-auth-update --enable sss mkhomedir
-        systemctl reload ssh 2>/dev/null || true
+        [[ ! -d ${SSHD%/*} ]] || let_in
     fi
     local database
     for database in passwd group; do
