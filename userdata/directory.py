@@ -77,7 +77,9 @@ def asked(
     if any(each.startswith("ldap://") for each in addresses):
         found["ldap_id_use_start_tls"] = "true"
     if schema == "ad":
-        found["ldap_id_mapping"] = "true"
+        # It refers to other domains at each question, and sssd's default is to ask them all, for
+        # nothing more. Source: sssd-ldap(5), ldap_referrals.
+        found |= {"ldap_id_mapping": "true", "ldap_referrals": "false"}
     if bind_dn:
         found["ldap_default_bind_dn"] = bind_dn
     if access_filter:

@@ -36,6 +36,15 @@ def test_numbers_follow_from_active_directory_s_ids() -> None:
     assert {"ldap_schema = ad", "ldap_id_mapping = true"} <= set(lines(found))
 
 
+def test_active_directory_s_referrals_are_not_followed() -> None:
+    """sssd-ldap(5), ldap_referrals: on by default, and off is recommended there."""
+    found = asked(uris=["ldaps://a"], search_base=BASE, schema="ad")
+
+    assert "ldap_referrals = false" in lines(found)
+    of_others = asked(uris=["ldaps://a"], search_base=BASE, schema="rfc2307")
+    assert not any("referrals" in line for line in lines(of_others))
+
+
 def test_what_the_site_adds_goes_before_what_is_usual() -> None:
     found = asked(
         uris=["ldaps://a"],
