@@ -22,8 +22,16 @@ WantedBy=multi-user.target
 EOF_UNIT
 }
 
+# With a database slurmctld ends from 25.05 on where its state's number is there and not its files, which are whole
+# five minutes after its first start or at its end: one that was cut off before would be the last. The
+# triggers are saved behind all others. Source: SchedMD commit 4344e6addc, save_all_state.
 drop_in() {
-    printf '[Unit]\nConditionPathExists=%s' "$MAY_START"
+    cat <<EOF_DROP_IN
+[Unit]
+ConditionPathExists=$MAY_START
+[Service]
+ExecStartPre=/bin/sh -c '[ -e $STATE_DIR/trigger_state ] || [ -e $STATE_DIR/trigger_state.old ] || rm -f $STATE_DIR/clustername'
+EOF_DROP_IN
 }
 
 readonly DROP_IN=/etc/systemd/system/slurmctld.service.d/tidegate.conf
