@@ -163,9 +163,17 @@ def test_an_order_that_was_lost_is_given_again_and_not_for_ever() -> None:
     assert ordered(plan(late)) == [OrderKind.RELEASE]
 
 
-def test_one_that_slurm_gives_up_is_replaced() -> None:
+# 22.05 opens what it gives up, 23.11 and later leave it drained and say both words.
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("DOWN+DYNAMIC_NORM", "reboot timed out"),
+        ("DOWN+DRAIN+DYNAMIC_NORM", "reboot issued : reboot timed out"),
+    ],
+)
+def test_one_that_slurm_gives_up_is_replaced(state: str, words: str) -> None:
     first = seen(sick())
-    gone = node("i-1", state="DOWN+DYNAMIC_NORM", reason=f"{XID} : reboot timed out")
+    gone = node("i-1", state=state, reason=f"{XID} : {words}")
 
     made = plan(later(first, plan(first), gone, after_s=2_000.0))
 
