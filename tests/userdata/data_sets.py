@@ -10,9 +10,14 @@ BASH = ["/bin/bash"]
 PLACE = "s3://sets/imagenet"
 
 # Lists the sizes in `listed`, copies what is in `objects`, and fails with the words of `says` or
-# `sync_says` where they are. Counts its calls.
+# `sync_says` where they are. Counts its calls. Of a metadata service that answers the try in `answers`
+# alone it takes no credentials before (botocore's configprovider.py: one try of a second).
 AWS = """#!/bin/bash
 echo "$*" >>{here}/calls
+if ((${{AWS_METADATA_SERVICE_NUM_ATTEMPTS:-1}} < $(cat {here}/answers 2>/dev/null || echo 1))); then
+    echo 'Unable to locate credentials. You can configure credentials by running "aws login".' >&2
+    exit 253
+fi
 case "$1 $2" in
     "s3api list-objects-v2")
         [[ ! -e {here}/says ]] || {{ cat {here}/says >&2; exit 254; }}

@@ -89,6 +89,16 @@ def test_a_bucket_that_is_denied_is_told_in_s3_s_words(node: Node) -> None:
     assert f"s3://sets/imagenet is not loaded: {reason}" in node.told
 
 
+def test_a_metadata_service_that_is_slow_at_first_keeps_no_data_away(node: Node) -> None:
+    """As it may be for all of a boot's questions at once."""
+    node.put({"a": "1"})
+    (node.here / "answers").write_text("3\n")
+
+    node.load(PLACE)
+
+    assert node.asks(PLACE)[0] == 0, node.told
+
+
 def test_half_a_data_set_is_never_complete_and_takes_no_room(node: Node) -> None:
     node.put({"a.tar": "one"}, listed=[3, 5])
     (node.here / "sync_says").write_text("download failed: b.tar\n")

@@ -187,6 +187,9 @@ load_wanted() {
     local name
     sweep
     export AWS_REGION AWS_DEFAULT_REGION=$AWS_REGION
+    # The CLI asks the metadata service once, for a second, and has no credentials then: in a boot, in
+    # which all ask at once, that may be too short. Source: AWS SDKs guide, "IMDS credential provider".
+    export AWS_METADATA_SERVICE_TIMEOUT=5 AWS_METADATA_SERVICE_NUM_ATTEMPTS=5
     while :; do
         name=$(next)
         if [[ -n $name ]]; then
