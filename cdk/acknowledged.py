@@ -26,7 +26,12 @@ WILDCARDS = (
     (
         r":(network-interface|volume|spot-instances-request|fleet)/\*$",
         "what a launch makes has no id before it; fleets and instances must carry the cluster's "
-        "tag, subnets, groups and launch templates are named one by one",
+        "tag, subnets and groups are named one by one",
+    ),
+    (
+        r":launch-template/\*$",
+        "launch templates are told by the cluster's tag, which a condition asks for; there may be "
+        "more of them than a policy has room for",
     ),
     (
         r":(placement-group|capacity-reservation)/\*$",

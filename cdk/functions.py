@@ -18,6 +18,7 @@ from cdk.network import Network
 from cdk.nodes import Nodes
 from cdk.queues import FUNCTION_TIMEOUT_S, Queues
 from cdk.reports import make_reports
+from cdk.sizes import judge_environment
 from cdk.storage import Storage
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.metrics import NAMESPACE
@@ -59,6 +60,8 @@ class Functions(Construct):
         self._around = around
         self._code = code
         self._environment = _environment(around)
+        longest = self._environment | {"POWERTOOLS_SERVICE_NAME": "interruption"}
+        judge_environment(self, longest, templates=len(around.nodes.templates))
         queues = around.queues
         # Where one look cannot launch all, it asks for the next one in the queue that feeds it; the
         # queue's one group lets one look at a time run. Lambda would refuse the 17th of such a
@@ -197,7 +200,6 @@ class Functions(Construct):
             *statements.launch(
                 self,
                 cluster=cluster,
-                templates=[template_id for template_id, *_ in around.nodes.templates.values()],
                 subnets=list(around.network.subnets_of_nodes.values()),
                 group_ids=[
                     around.network.node_group_id,

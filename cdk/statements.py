@@ -11,6 +11,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from cdk.acknowledged import acknowledge_rights
+from cdk.sizes import judge_policies
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import CLUSTER_TAG, HEAD_ROLE, LOGIN_ROLE, ROLE_TAG, SPOT_ROLE
 from tidegate.wire.prices import price_rights
@@ -47,16 +48,17 @@ def role(
     """A role that a service assumes.
 
     Its policy is part of the role itself, so that nothing is made with the role before it
-    has its rights.
+    has its rights. Errors: ValueError, when IAM would refuse it for its size.
     """
-    own = {"own": iam.PolicyDocument(statements=list(statements))} if statements else None
+    own = iam.PolicyDocument(statements=list(statements))
     made = iam.Role(
         scope,
         id,
         assumed_by=iam.ServicePrincipal(f"{service}.amazonaws.com", conditions=trust),
-        inline_policies=own,
+        inline_policies={"own": own} if statements else None,
         managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(each) for each in managed],
     )
+    judge_policies(made, own)
     acknowledge_rights(made, statements, managed)
     return made
 
@@ -183,21 +185,22 @@ def launch(
     scope: Construct,
     *,
     cluster: str,
-    templates: Sequence[str],
     subnets: Sequence[str],
     group_ids: Sequence[str],
     also: Sequence[str] = (),
 ) -> Sequence[iam.PolicyStatement]:
     """Fleets of our launch templates in our subnets, whose instances carry the cluster's tag.
 
+    The templates are told by that tag too, which each has: there may be dozens, and the policies of
+    a role have 10,240 characters. Sources: IAM user guide, "IAM and AWS STS quotas"; Karpenter's
+    controller policy, AllowScopedEC2LaunchTemplateAccessActions.
     `also`: more kinds of EC2 resources that a launch may use.
     """
-    template_arns = [ec2_arn(scope, f"launch-template/{each}") for each in templates]
     kinds = (*_LAUNCHED_WITH, *also)
     ours = {"StringEquals": {f"aws:RequestTag/{CLUSTER_TAG}": cluster}}
     instances = ec2_arn(scope, "instance/*")
+    templates = ec2_arn(scope, "launch-template/*")
     used = [
-        *template_arns,
         *(ec2_arn(scope, f"subnet/{each}") for each in subnets),
         # Images belong to others.
         ec2_arn(scope, "image/*", is_shared=True),
@@ -217,25 +220,32 @@ def launch(
                 *(ec2_arn(scope, f"{each}/*") for each in kinds),
             ],
         ),
+        statement(
+            "LaunchFrom",
+            ["ec2:CreateFleet", "ec2:RunInstances"],
+            [templates],
+            {"StringEquals": {f"aws:ResourceTag/{CLUSTER_TAG}": cluster}},
+        ),
         # The launch template is no condition here: only RunInstances knows that key.
         statement("LaunchFleet", ["ec2:CreateFleet"], [ec2_arn(scope, "fleet/*"), instances], ours),
+        # From a template at all; from which ones, "LaunchFrom" says.
         statement(
             "LaunchInstances",
             ["ec2:RunInstances"],
             [instances],
-            {**ours, "ArnEquals": {"ec2:LaunchTemplate": template_arns}},
+            {**ours, "ArnLike": {"ec2:LaunchTemplate": templates}},
         ),
-        statement(
-            "TagWhatIsLaunched",
-            ["ec2:CreateTags"],
-            [ec2_arn(scope, f"{kind}/*") for kind in ("fleet", "instance", "volume")],
-            {
-                "StringEquals": {
-                    **ours["StringEquals"],
-                    "ec2:CreateAction": ["CreateFleet", "RunInstances"],
-                }
-            },
-        ),
+        _tag_what_is_launched(scope, ours),
+    )
+
+
+def _tag_what_is_launched(scope: Construct, ours: Mapping[str, Any]) -> iam.PolicyStatement:
+    created = {"ec2:CreateAction": ["CreateFleet", "RunInstances"]}
+    return statement(
+        "TagWhatIsLaunched",
+        ["ec2:CreateTags"],
+        [ec2_arn(scope, f"{kind}/*") for kind in ("fleet", "instance", "volume")],
+        {"StringEquals": {**ours["StringEquals"], **created}},
     )
 
 

@@ -130,7 +130,7 @@ def test_more_pools_than_the_functions_can_be_told_of_are_refused(tmp_path):
     pools = {f"{'p' * 28}{number:02d}": few["pools"]["t4"] for number in range(45)}
     file = dev_file(pools=pools, partitions={"gpu": {"pools": list(pools)}})
 
-    with pytest.raises(BadConfig, match=r"0\.yaml: 45 pools need .* use fewer pools"):
+    with pytest.raises(BadConfig, match=r"0\.yaml: 45 launch templates .* use fewer pools"):
         synthesized(tmp_path, file)
 
 

@@ -130,18 +130,29 @@ def test_no_role_has_rights_that_aws_decides(dev: Stack):
 def test_planner_launches_only_what_carries_the_cluster_s_tag_from_our_templates(dev: Stack):
     launched = statement(dev, "FunctionsPlannerRole", "LaunchInstances")
     fleet = statement(dev, "FunctionsPlannerRole", "LaunchFleet")
-    templates = {
-        f"<{each}>"
-        for each, _ in dev.resources("AWS::EC2::LaunchTemplate")
-        if each.startswith("NodesPool")
-    }
+    templates = statement(dev, "FunctionsPlannerRole", "LaunchFrom")
+    arn = "arn:aws:ec2:us-east-1:<AWS::AccountId>:launch-template/*"
 
     ours = {"StringEquals": {"aws:RequestTag/tidegate:cluster": "dev"}}
     assert conditions(fleet) == ours
     assert conditions(launched)["StringEquals"] == ours["StringEquals"]
-    allowed = conditions(launched)["ArnEquals"]["ec2:LaunchTemplate"]
-    assert {joined(arn).split("/")[-1] for arn in allowed} == templates
+    assert joined(conditions(launched)["ArnLike"]["ec2:LaunchTemplate"]) == arn
+    assert resources(templates) == [arn]
+    assert conditions(templates) == {"StringEquals": {"aws:ResourceTag/tidegate:cluster": "dev"}}
     assert resources(launched) == ["arn:aws:ec2:us-east-1:<AWS::AccountId>:instance/*"]
+
+
+def test_every_template_that_launches_nodes_carries_the_tag_by_which_it_is_allowed(dev: Stack):
+    specifications = [
+        resource["Properties"]["TagSpecifications"]
+        for logical_id, resource in dev.resources("AWS::EC2::LaunchTemplate")
+        if logical_id.startswith("Nodes")
+    ]
+
+    assert specifications
+    for each in specifications:
+        (tags,) = [one["Tags"] for one in each if one["ResourceType"] == "launch-template"]
+        assert {"Key": "tidegate:cluster", "Value": "dev"} in tags
 
 
 def test_planner_launches_only_into_our_subnets_and_group(dev: Stack):
@@ -153,7 +164,7 @@ def test_planner_launches_only_into_our_subnets_and_group(dev: Stack):
 
     assert "subnet/*" not in used
     assert len([each for each in used if each.startswith("subnet/")]) == 2
-    assert len([each for each in used if each.startswith("launch-template/<")]) == 2
+    assert not [each for each in used if each.startswith("launch-template/")]
     assert [each for each in used if each.startswith("security-")] == [
         f"security-group/<{group}.GroupId>"
     ]

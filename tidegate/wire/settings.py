@@ -15,9 +15,6 @@ from tidegate.wire.finite import FINITE
 
 PREFIX = "TIDEGATE_"
 
-# Lambda refuses more over all variables of a function.
-MAX_ENVIRONMENT_BYTES = 4096
-
 Filled = Annotated[str, Field(min_length=1)]
 
 
@@ -72,20 +69,17 @@ def environment(
     topic: str = "",
     **names: str,
 ) -> dict[str, str]:
-    """The variables of a function. The values may be CDK tokens. Errors: ValueError, too long."""
+    """The variables of a function. The values may be CDK tokens, and Lambda counts each letter."""
     fields = {
         **names,
-        "templates": json.dumps({pool: list(each) for pool, each in templates.items()}),
-        "subnets": json.dumps(dict(subnets)),
-        "placement_groups": json.dumps(dict(placement_groups)),
+        "templates": _tight({pool: list(each) for pool, each in templates.items()}),
+        "subnets": _tight(dict(subnets)),
+        "placement_groups": _tight(dict(placement_groups)),
         "topic": topic,
     }
     assert fields.keys() == FunctionSettings.model_fields.keys(), "names must be the model's"
-    found = {f"{PREFIX}{name.upper()}": value for name, value in fields.items() if value}
-    size = sum(len(name) + len(value) for name, value in found.items())
-    if size > MAX_ENVIRONMENT_BYTES:
-        raise ValueError(
-            f"{len(templates)} pools need {size} bytes in the functions' environment, "
-            f"Lambda takes {MAX_ENVIRONMENT_BYTES}: use fewer pools"
-        )
-    return found
+    return {f"{PREFIX}{name.upper()}": value for name, value in fields.items() if value}
+
+
+def _tight(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
