@@ -16,6 +16,7 @@ from botocore.parsers import ResponseParserError
 from tidegate.adapters.aws_errors import (
     aws_call,
     cure,
+    is_answer_of_dry_run,
     is_lost_race,
     is_refusal,
     refusal_kind,
@@ -31,8 +32,13 @@ from tidegate.core.model.errors import (
 )
 
 
-def client_error(code: str, reasons: list[str] | None = None) -> ClientError:
-    response: Any = {"Error": {"Code": code, "Message": "words"}}
+def client_error(
+    code: str, reasons: list[str] | None = None, *, status: int = 400, words: str = "words"
+) -> ClientError:
+    response: Any = {
+        "Error": {"Code": code, "Message": words},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+    }
     if reasons is not None:
         response["CancellationReasons"] = [{"Code": reason} for reason in reasons]
     return ClientError(response, "Operation")
@@ -128,6 +134,10 @@ def test_throttling_and_unknown_codes_say_nothing_about_capacity(
         ("AccessDeniedException", NotAuthorized),
         ("403", NotAuthorized),
         ("ExpiredTokenException", NotAuthorized),
+        ("RequestExpired", NotAuthorized),
+        ("RequestTimeTooSkewed", NotAuthorized),
+        ("InvalidSignatureException", NotAuthorized),
+        ("NotAuthorizedForSourceException", NotAuthorized),
         ("IdempotentParameterMismatch", RequestMismatch),
         ("IdempotentParameterMismatchException", RequestMismatch),
         ("InvalidParameterValue", Permanent),
@@ -136,6 +146,26 @@ def test_throttling_and_unknown_codes_say_nothing_about_capacity(
 )
 def test_client_errors_become_ours(code: str, expected: type[Exception]) -> None:
     assert raised_for(client_error(code)) is expected
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+def test_trouble_of_aws_s_own_may_be_tried_again_whatever_its_code(status: int) -> None:
+    """The call may have been carried out: a launch given up then would be bought twice.
+
+    Source: botocore's transient status codes in standard retries.
+    """
+    assert raised_for(client_error("New", status=status)) is Throttled
+    assert raised_for(client_error("New", status=501)) is Permanent
+    assert not is_answer_of_dry_run(client_error("New", status=status))
+
+
+def test_what_ec2_has_none_of_is_an_answer_though_it_comes_as_trouble_of_aws_s_own() -> None:
+    """InsufficientInstanceCapacity is among EC2's server errors, which have a 500-series status."""
+    short = client_error("InsufficientInstanceCapacity", status=500)
+
+    assert is_refusal(short)
+    assert is_answer_of_dry_run(short)
+    assert raised_for(short) is Permanent
 
 
 @pytest.mark.parametrize(
@@ -197,6 +227,14 @@ def test_a_transaction_cancelled_for_another_reason_is_not_a_lost_race(
 @pytest.mark.parametrize(
     ("code", "needs"),
     [
+        ("Blocked", Cure.ACCOUNT),
+        ("PendingVerification", Cure.ACCOUNT),
+        ("InvalidCapacityReservationId.NotFound", Cure.RESERVATION),
+        ("InvalidCapacityReservationId.Malformed", Cure.RESERVATION),
+        ("InvalidLaunchTargets", Cure.RESERVATION),
+        ("InvalidPlacementGroup.Unknown", Cure.TEMPLATE),
+        ("InvalidSubnetId.NotFound", Cure.TEMPLATE),
+        ("InvalidIamInstanceProfileArn.Malformed", Cure.TEMPLATE),
         ("UnauthorizedOperation", Cure.DENIED),
         ("AuthFailure", Cure.DENIED),
         ("AuthFailure.ServiceLinkedRoleCreationNotPermitted", Cure.SPOT_ROLE),
@@ -207,7 +245,7 @@ def test_a_transaction_cancelled_for_another_reason_is_not_a_lost_race(
         ("InvalidAMIID.NotFound", Cure.IMAGE),
         ("InvalidBlockDeviceMapping", Cure.DISK),
         ("InvalidLaunchTemplateId.VersionNotFound", Cure.TEMPLATE),
-        ("OptInRequired", Cure.TERMS),
+        ("OptInRequired", Cure.ACCOUNT),
         ("InsufficientInstanceCapacity", Cure.NONE),
         ("RequestLimitExceeded", Cure.NONE),
         ("New", Cure.NONE),
@@ -221,8 +259,35 @@ def test_what_waiting_does_not_cure_is_known_by_its_code(code: str, needs: Cure)
         assert raised.cure is needs, "the whole call may be refused by it too"
 
 
-def test_a_block_that_has_not_begun_is_tried_again() -> None:
-    """As what EC2 has none of: no alarm rings, and the next try comes in minutes."""
-    code = "InvalidCapacityReservationState.PendingActivation"
+@pytest.mark.parametrize(
+    ("code", "words", "needs"),
+    [
+        (
+            "OptInRequired",
+            "In order to use this AWS Marketplace product you need to accept terms and subscribe.",
+            Cure.TERMS,
+        ),
+        ("AuthFailure", "Not authorized for images: [ami-0a1b2c3d]", Cure.IMAGE),
+        (
+            "InvalidParameterValue",
+            "Value (research) for parameter iamInstanceProfile.name is invalid. Invalid IAM "
+            "Instance Profile name",
+            Cure.TEMPLATE,
+        ),
+        ("InvalidParameterValue", "Invalid value 'p9.large' for InstanceType.", Cure.NONE),
+    ],
+)
+def test_codes_of_several_meanings_are_told_apart_by_ec2_s_words(
+    code: str, words: str, needs: Cure
+) -> None:
+    raised = translate(client_error(code, words=words))
 
-    assert refusal_kind(code) is RefusalKind.CAPACITY
+    assert cure(code, words) is needs
+    assert isinstance(raised, Permanent)
+    assert raised.cure is needs
+
+
+@pytest.mark.parametrize("state", ["", ".PendingActivation", ".Unavailable"])
+def test_a_reservation_that_is_not_to_be_had_yet_is_tried_again(state: str) -> None:
+    """As what EC2 has none of: no alarm rings, and the next try comes in minutes."""
+    assert refusal_kind(f"InvalidCapacityReservationState{state}") is RefusalKind.CAPACITY

@@ -1,8 +1,6 @@
 """AWS error codes: the only file that reads them.
 
-Sources: "Error codes for the Amazon EC2 API" (AWSEC2 APIReference, errors-overview), "Error
-handling with DynamoDB", botocore's retry checkers for the throttling codes, and the codes that
-Karpenter (pkg/errors) and ParallelCluster (slurm_plugin, fast capacity fail-over) have met.
+What each code means stands in `aws_codes.py`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,191 +17,38 @@ from botocore.exceptions import (
 from botocore.exceptions import ConnectionError as NoConnection
 from botocore.parsers import ResponseParserError
 
+from tidegate.adapters.aws_codes import (
+    ACCESS_DENIED,
+    BUSY_STATUS,
+    CAPACITY,
+    CONDITION_FAILED,
+    CURES,
+    CURES_BY_WORDS,
+    IDEMPOTENCY_MISMATCH,
+    INSTANCE_NOT_FOUND,
+    INVALID_FLEET,
+    LOST_RACE,
+    MISSING,
+    NO_DEFAULT_NETWORK,
+    NOT_IN_ZONE,
+    OBJECT_NOT_FOUND,
+    OBJECT_THERE,
+    OFFER_GONE,
+    QUOTA,
+    SCORE_LIMIT,
+    SUBNET,
+    THROTTLING,
+    TOKEN_OF_ENDED,
+    TRANSACTION_CANCELLED,
+    UNAVAILABLE,
+    UNSOLD,
+    WRONG_STATE,
+)
 from tidegate.core.model.ec2 import Cure, RefusalKind
 from tidegate.core.model.errors import NotAuthorized, Permanent, RequestMismatch, Throttled
 
-# EC2 has none of it there now. `Unsupported` is what it says of a type that a zone never
-# had, `SpotMaxPriceTooLow` of a spot price above on-demand: another offering may still come.
-# A Capacity Block that begins late is `PendingActivation` until it does.
-CAPACITY = frozenset(
-    {
-        "InsufficientCapacity",
-        "InsufficientHostCapacity",
-        "InsufficientInstanceCapacity",
-        "InsufficientReservedInstanceCapacity",
-        "InsufficientVolumeCapacity",
-        "InvalidCapacityReservationState.PendingActivation",
-        "ReservationCapacityExceeded",
-        "SpotMaxPriceTooLow",
-        "UnfulfillableCapacity",
-        "Unsupported",
-    }
-)
-
-# Fleets say `Unsupported` with the code of any mistake in them, which these words alone tell apart.
-# Source: EC2's answer in compiler-explorer/infra#601.
-INVALID_FLEET = "InvalidFleetConfiguration"
-NOT_IN_ZONE = "is not supported in your requested Availability Zone"
-
-# Of a Capacity Block that is sold no more, or was never offered to this account.
-# Source: "Error codes for the Amazon EC2 API".
-OFFER_GONE = frozenset(
-    {
-        "InvalidCapacityBlockOfferingIdExpired",
-        "InvalidCapacityBlockOfferingIdMalformed",
-        "InvalidCapacityBlockOfferingIdNotFound",
-    }
-)
-# DescribeCapacityBlockOfferings of a type, number or duration that is not sold in blocks here.
-UNSOLD = frozenset({"InvalidParameterValue", "Unsupported", "UnsupportedOperation"})
-# GetSpotPlacementScores: no new questions until 24 hours are over.
-SCORE_LIMIT = frozenset({"MaxConfigLimitExceeded", "MaxConfigLimitExceededException"})
-
-# The account may not have more; other types and zones of that market will not help.
-QUOTA = frozenset(
-    {
-        "InstanceLimitExceeded",
-        "MaxFleetCountExceeded",
-        "MaxIOPSLimitExceeded",
-        "MaxSpotFleetRequestCountExceeded",
-        "MaxSpotInstanceCountExceeded",
-        "NetworkInterfaceLimitExceeded",
-        "VcpuLimitExceeded",
-        "VolumeLimitExceeded",
-    }
-)
-
-# These have quotas of their own, not those of instances that the remedy names.
-OF_DISKS_AND_CARDS = frozenset(
-    {"MaxIOPSLimitExceeded", "NetworkInterfaceLimitExceeded", "VolumeLimitExceeded"}
-)
-
-SUBNET = frozenset({"InsufficientFreeAddressesInSubnet", "PrivateIpAddressLimitExceeded"})
-
-# Says how fast we may ask (or that a rival holds a DynamoDB item just now) and nothing about
-# capacity: never a reason to rest an offering.
-THROTTLING = frozenset(
-    {
-        "BandwidthLimitExceeded",
-        "CapacityBlockDescribeLimitExceeded",
-        "EC2ThrottledException",
-        "LimitExceededException",
-        "PriorRequestNotComplete",
-        "ProvisionedThroughputExceeded",
-        "ProvisionedThroughputExceededException",
-        "RequestLimitExceeded",
-        "RequestThrottled",
-        "RequestThrottledException",
-        "SlowDown",
-        "ThrottledException",
-        "Throttling",
-        "ThrottlingError",
-        "ThrottlingException",
-        "TooManyRequestsException",
-        "TransactionConflictException",
-        "TransactionInProgressException",
-    }
-)
-
-# AWS's own trouble, as codes and as bare HTTP status of answers without a code.
-UNAVAILABLE = frozenset(
-    {
-        "500",
-        "502",
-        "503",
-        "504",
-        "InternalError",
-        "InternalFailure",
-        "InternalServerError",
-        "RequestTimeout",
-        "RequestTimeoutException",
-        "RetryableError",
-        "ServerInternal",
-        "ServiceUnavailable",
-        "ServiceUnavailableException",
-        "Unavailable",
-    }
-)
-
-ACCESS_DENIED = frozenset(
-    {
-        "403",
-        "AccessDenied",
-        "AccessDeniedException",
-        "AuthFailure",
-        "ExpiredToken",
-        "ExpiredTokenException",
-        "InvalidAccessKeyId",
-        "InvalidClientTokenId",
-        "NotAuthorized",
-        "SignatureDoesNotMatch",
-        "UnauthorizedOperation",
-        "UnrecognizedClientException",
-    }
-)
-
-INSTANCE_NOT_FOUND = frozenset({"InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed"})
-
-# StartInstances and StopInstances: the instance is still on its way to another state.
-WRONG_STATE = frozenset({"IncorrectInstanceState", "IncorrectState"})
-# What waiting does not cure. Source: "Error codes for the Amazon EC2 API"; the spot role's is
-# what instant fleets answer in an account that never used spot.
-CURES = {
-    "AuthFailure.ServiceLinkedRoleCreationNotPermitted": Cure.SPOT_ROLE,
-    "InvalidAMIID.Malformed": Cure.IMAGE,
-    "InvalidAMIID.NotFound": Cure.IMAGE,
-    "InvalidAMIID.Unavailable": Cure.IMAGE,
-    "InvalidBlockDeviceMapping": Cure.DISK,
-    "InvalidGroup.NotFound": Cure.TEMPLATE,
-    "InvalidKeyPair.NotFound": Cure.TEMPLATE,
-    "InvalidLaunchTemplateId.Malformed": Cure.TEMPLATE,
-    "InvalidLaunchTemplateId.NotFound": Cure.TEMPLATE,
-    "InvalidLaunchTemplateId.VersionNotFound": Cure.TEMPLATE,
-    "InvalidLaunchTemplateName.NotFoundException": Cure.TEMPLATE,
-    "InvalidSubnetID.NotFound": Cure.TEMPLATE,
-    "OptInRequired": Cure.TERMS,
-    **dict.fromkeys(QUOTA - OF_DISKS_AND_CARDS, Cure.QUOTA),
-}
-OBJECT_NOT_FOUND = frozenset({"404", "NoSuchKey"})
-# Of a write that asks for none to be there: one is, or another one is being written.
-# Source: S3 user guide, "How to prevent object overwrites with conditional writes".
-OBJECT_THERE = frozenset({"409", "412", "ConditionalRequestConflict", "PreconditionFailed"})
-
-# What a cluster file names and the account does not have.
-MISSING = frozenset(
-    {
-        "FileSystemNotFound",
-        "InvalidAMIID.Malformed",
-        "InvalidAMIID.NotFound",
-        "InvalidAMIID.Unavailable",
-        "InvalidGroup.NotFound",
-        "InvalidSnapshot.NotFound",
-        "InvalidSubnetID.NotFound",
-        "InvalidVpcID.NotFound",
-        "NoSuchEntity",
-        "NotFoundException",
-        "ParameterNotFound",
-        "ResourceNotFoundException",
-    }
-)
-# Source: "Error codes for the Amazon EC2 API".
-NO_DEFAULT_NETWORK = frozenset(
-    {"DefaultSubnetDoesNotExistInAZ", "DefaultVpcDoesNotExist", "MissingInput", "VPCIdNotSpecified"}
-)
-IDEMPOTENCY_MISMATCH = frozenset(
-    {"IdempotentParameterMismatch", "IdempotentParameterMismatchException"}
-)
-# A request repeated under its token, whose instances have ended meanwhile: it buys nothing more.
-# Source: RunInstances in boto/boto3#4406; what a fleet says then is not documented.
-TOKEN_OF_ENDED = "IdempotentInstanceTerminated"
 # What a fleet call that failed as a whole says of the offerings that it named.
 _ANSWERS = frozenset({RefusalKind.CAPACITY, RefusalKind.QUOTA, RefusalKind.SUBNET})
-
-TRANSACTION_CANCELLED = "TransactionCanceledException"
-CONDITION_FAILED = frozenset({"ConditionalCheckFailed", "ConditionalCheckFailedException"})
-
-# Another transaction held the item; whether that one won is not said.
-LOST_RACE = CONDITION_FAILED | {"TransactionConflict"}
 
 # The request or its answer was lost on the way, or came as a page that somebody else wrote.
 NO_ANSWER = (HTTPClientError, NoConnection, IncompleteReadError, ResponseParserError)
@@ -217,8 +62,11 @@ def message_of(error: ClientError) -> str:
     return str(error.response.get("Error", {}).get("Message", ""))
 
 
-def cure(code: str) -> Cure:
+def cure(code: str, message: str = "") -> Cure:
     """What a refusal of this code needs that waiting does not bring."""
+    for of, words, needs in CURES_BY_WORDS:
+        if code == of and words in message.lower():
+            return needs
     return CURES.get(code, Cure.DENIED if code in ACCESS_DENIED else Cure.NONE)
 
 
@@ -233,6 +81,13 @@ def refusal_kind(code: str, message: str = "") -> RefusalKind:
     if code in THROTTLING | UNAVAILABLE:
         return RefusalKind.THROTTLED
     return RefusalKind.OTHER
+
+
+def is_busy(error: ClientError) -> bool:
+    """Trouble of AWS's own or too many calls; what EC2 has none of comes with such a status too."""
+    kind = refusal_kind(code_of(error), message_of(error))
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    return kind is RefusalKind.THROTTLED or (status in BUSY_STATUS and kind not in _ANSWERS)
 
 
 def is_refusal(error: ClientError) -> bool:
@@ -265,7 +120,7 @@ def is_dry_run_passed(error: ClientError) -> bool:
 
 def is_answer_of_dry_run(error: ClientError) -> bool:
     """All but that EC2 was too busy to say."""
-    return refusal_kind(code_of(error)) is not RefusalKind.THROTTLED
+    return not is_busy(error)
 
 
 def is_denied(error: ClientError) -> bool:
@@ -349,12 +204,10 @@ def typed(code: str, message: str) -> Exception:
     text = f"{code}: {message}"
     if code in THROTTLING or code in UNAVAILABLE:
         return Throttled(text)
-    if code in ACCESS_DENIED:
-        return NotAuthorized(text)
     if code in IDEMPOTENCY_MISMATCH:
         return RequestMismatch(text)
-    found = Permanent(text)
-    found.cure = CURES.get(code, Cure.NONE)
+    found = NotAuthorized(text) if code in ACCESS_DENIED else Permanent(text)
+    found.cure = cure(code, message)
     return found
 
 
@@ -373,6 +226,8 @@ def translate(error: Exception) -> Exception:
     for reason in cancellation_reasons(error):
         if (code := str(reason.get("Code", "None"))) not in LOST_RACE | {"None"}:
             return typed(code, str(reason.get("Message", "")))
+    if is_busy(error):
+        return Throttled(f"{code_of(error)}: {error.operation_name}: {message_of(error)}")
     return typed(code_of(error), f"{error.operation_name}: {message_of(error)}")
 
 

@@ -276,7 +276,7 @@ def refuse_all(request: FleetRequest, error: ClientError) -> tuple[Refusal, ...]
         Offering(override.instance_type, override.zone, request.market)
         for override in request.overrides
     )
-    return tuple(Refusal(one, kind, code, message, cure(code)) for one in offerings)
+    return tuple(Refusal(one, kind, code, message, cure(code, message)) for one in offerings)
 
 
 def _launched(
@@ -309,7 +309,7 @@ def _refusals(entries: Sequence[Mapping[str, Any]], request: FleetRequest) -> tu
             # A word about the offering says more than one about how we ask.
             if before is None or before.kind is RefusalKind.THROTTLED:
                 kind = refusal_kind(code, message)
-                refusals[offering] = Refusal(offering, kind, code, message, cure(code))
+                refusals[offering] = Refusal(offering, kind, code, message, cure(code, message))
     return tuple(refusals.values())
 
 

@@ -84,6 +84,15 @@ _DOES: Mapping[Cure, str] = MappingProxyType(
             "in the cluster file, then {deploy}"
         ),
         Cure.TERMS: "accept the image's terms in AWS Marketplace (EC2's words hold the link)",
+        Cure.ACCOUNT: (
+            "AWS keeps this account from launching until it has looked at it (a new account or "
+            "region: mostly minutes, at most 4 hours, then it writes a mail); if it lasts, ask AWS "
+            "Support (https://aws.amazon.com/contact-us/)"
+        ),
+        Cure.RESERVATION: (
+            "the reservation is gone, or no place of it is this account's: take it out of "
+            "`reservations` in the cluster file, then {deploy}"
+        ),
         Cure.SPOT_ROLE: (
             "make the role that spot needs, once per account: aws iam "
             "create-service-linked-role --aws-service-name spot.amazonaws.com"

@@ -216,6 +216,8 @@ class Cure(StrEnum):
     IMAGE = "image"
     DISK = "disk"
     TERMS = "terms"
+    ACCOUNT = "account"
+    RESERVATION = "reservation"
     SPOT_ROLE = "spot-role"
     TEMPLATE = "template"
     MUNGE = "munge"
