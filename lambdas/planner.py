@@ -20,15 +20,14 @@ def on_looks(made: Function[Planner], event: Event) -> Answer:
         _read(made, message)
     try:
         looked = made.work.control.look()
-    except Exception:
-        # A mistake of ours must not lock the queue's one group: the next look is near.
-        made.logger.exception("the look failed")
-        made.count(LookFailed=1)
-    else:
         made.logger.info("look", extra={"look": look_record(looked)})
         made.count(**look_figures(looked))
         _keep(made, looked)
         _tell(made, looked)
+    except Exception:
+        # A mistake of ours must not lock the queue's one group: the next look is near.
+        made.logger.exception("the look failed")
+        made.count(LookFailed=1)
     return {"batchItemFailures": []}
 
 

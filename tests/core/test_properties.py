@@ -23,12 +23,14 @@ from tests.make import (
     snapshot,
 )
 from tidegate.core.explain.plan import describe
+from tidegate.core.explain.verdicts import verdicts_of
 from tidegate.core.model.cluster import Limits
 from tidegate.core.model.ec2 import InstanceType, Offering
 from tidegate.core.model.plan import Plan, Served, Unmet
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
+from tidegate.wire.decisions import decode_verdicts, encode_verdicts
 
 TYPES = {each.name: each for each in (T4, T4_BIG, A10G)}
 
@@ -71,8 +73,9 @@ def queues(draw: st.DrawFn) -> list[Job]:
 @st.composite
 def snapshots(draw: st.DrawFn) -> Snapshot:
     """A queue, nodes that are idle or busy or booting, and limits of pool and cluster."""
+    t4 = pool(limits=draw(limits), weight=draw(st.sampled_from((1, 5))))
     of = cluster(
-        pool(limits=draw(limits), weight=draw(st.sampled_from((1, 5)))),
+        replace(t4, max_job_time_s=draw(st.sampled_from((None, None, 3600.0)))),
         pool("a10g", (A10G,), limits=draw(limits), zones=("us-east-1a", "us-east-1b")),
         limits=draw(limits),
     )
@@ -145,6 +148,14 @@ def test_every_pending_job_has_one_verdict_with_a_reason(snapshot: Snapshot):
     assert sorted(verdicts) == sorted(each.job_id for each in snapshot.digest.reading.jobs)
     assert all(each.reason for each in every)
     assert "unknown" not in describe(made)
+
+
+@FEW
+@given(snapshots())
+def test_the_verdicts_of_every_plan_can_be_stored_and_read(snapshot: Snapshot):
+    verdicts = verdicts_of(plan(snapshot), snapshot)
+
+    assert decode_verdicts(encode_verdicts(verdicts)) == verdicts
 
 
 @FEW

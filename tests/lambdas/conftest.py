@@ -19,7 +19,7 @@ from tidegate.core.explain.verdicts import Verdicts
 from tidegate.core.model.calendar import AlwaysUp
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import FleetRequest
-from tidegate.core.model.errors import NotAuthorized, TidegateError
+from tidegate.core.model.errors import TidegateError
 from tidegate.ports import Calendar
 from tidegate.service.hours import Hours
 from tidegate.service.interruptions import Interruptions
@@ -30,6 +30,7 @@ from tidegate.sim.faults import Faults
 from tidegate.sim.head import SimHead
 from tidegate.sim.notices import SimNotices
 from tidegate.sim.prices import SimPrices
+from tidegate.wire.decisions import decode_verdicts, encode_verdicts
 from tidegate.wire.deployment import Metrics
 from tidegate.wiring.function import Event, Function
 from tidegate.wiring.planner import Planner
@@ -52,16 +53,16 @@ class Context:
 
 @dataclass
 class Kept:
-    """The port of decisions, in memory."""
+    """The port of decisions, in memory; what cannot be written cannot be kept, as in S3."""
 
     verdicts: list[Verdicts] = field(default_factory=list)
     looks: list[Sequence[Told]] = field(default_factory=list)
-    is_denied: bool = False
+    trouble: Exception | None = None
 
     def keep(self, verdicts: Verdicts) -> None:
-        if self.is_denied:
-            raise NotAuthorized("no s3:PutObject")
-        self.verdicts.append(verdicts)
+        if self.trouble:
+            raise self.trouble
+        self.verdicts.append(decode_verdicts(encode_verdicts(verdicts)))
 
     def append(self, events: Sequence[Told]) -> None:
         self.looks.append(events)

@@ -1,10 +1,12 @@
 """The planner's handler: what it makes of its messages, whatever is in them."""
 
+from dataclasses import replace
+
 import pytest
 
 from lambdas.planner import on_looks
 from tests.lambdas.conftest import Context, Deployed, messages
-from tests.make import NOW_S, job
+from tests.make import NOW_S, cluster, job, pool
 from tests.wire.test_events import DIGEST_PUT, SPOT_WARNING
 from tidegate.core.model.errors import NotAuthorized, Throttled
 from tidegate.wire.events import encode_look
@@ -96,6 +98,17 @@ def test_a_mistake_of_ours_is_logged_with_its_place_and_fails_no_message(
     assert deployed.figures() == {"LookFailed": 1}
 
 
+def test_a_mistake_of_ours_after_the_look_fails_no_message_either(deployed: Deployed) -> None:
+    deployed.kept.trouble = ZeroDivisionError()
+    deployed.world.report([job(1)])
+
+    assert on_looks(deployed.planner, messages(LOOK)) == DONE
+
+    assert len(deployed.world.compute.requests) == 1
+    assert deployed.lines()[-1]["exception_name"] == "ZeroDivisionError"
+    assert deployed.figures()["LookFailed"] == 1
+
+
 def test_every_line_carries_request_and_correlation_and_the_figures_go_out(
     deployed: Deployed, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -132,8 +145,19 @@ def test_verdicts_and_what_was_done_are_kept_for_who_asks(deployed: Deployed) ->
     assert {(each.look_id, each.at_s) for each in events} == {(first.plan_id, first.at_s)}
 
 
+def test_a_job_without_time_limit_has_a_verdict_where_its_pools_ask_for_one() -> None:
+    deployed = Deployed(file=cluster(replace(pool(), max_job_time_s=3600.0)))
+    deployed.world.report([job(1, time_limit_s=None)])
+
+    on_looks(deployed.planner, messages(LOOK))
+
+    (kept,) = deployed.kept.verdicts
+    (why_not,) = kept.verdicts[0].why_nots
+    assert why_not.missing == (("time_limit_s", None, 3600.0),)
+
+
 def test_decisions_that_cannot_be_stored_leave_the_look_as_good(deployed: Deployed) -> None:
-    deployed.kept.is_denied = True
+    deployed.kept.trouble = NotAuthorized("no s3:PutObject")
     deployed.world.report([job(1)])
 
     assert on_looks(deployed.planner, messages(LOOK)) == DONE

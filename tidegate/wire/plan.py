@@ -103,7 +103,7 @@ class MissingModel(Section):
     """A dimension in which no type of a pool is large enough."""
 
     dimension: str = Field(description="like gpus, cpus, memory_mib")
-    asked: float = Field(description="what the job asks of a node")
+    asked: float | None = Field(description="what the job asks of a node; null: without end")
     most: float = Field(description="the most that the pool has")
 
 

@@ -308,7 +308,7 @@ def _too_long(pool: Pool, need: Need) -> WhyNot:
     has = "no time limit" if need.time_limit_s is None else f"{need.time_limit_s / 3600:.1f} h"
     most_s = pool.max_job_time_s or 0.0
     said = f"pool {pool.name} takes jobs of at most {most_s / 3600:.1f} h, the job has {has}"
-    missing = (("time_limit_s", need.time_limit_s or float("inf"), most_s),)
+    missing = (("time_limit_s", need.time_limit_s, most_s),)
     return WhyNot(Why.JOB_TIME, said, pool.name, missing=missing)
 
 

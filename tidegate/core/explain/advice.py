@@ -97,8 +97,8 @@ def _nearest(why_nots: Sequence[WhyNot]) -> Iterator[str]:
 
 def _shortage(why_not: WhyNot) -> float:
     """The parts that are missing, each 0 to 1; no time limit at all is a whole one."""
-    parts = ((asked, most) for _, asked, most in why_not.missing if asked)
-    return sum(1.0 if asked == float("inf") else (asked - most) / asked for asked, most in parts)
+    parts = ((asked, most) for _, asked, most in why_not.missing if asked != 0)
+    return sum(1.0 if asked is None else (asked - most) / asked for asked, most in parts)
 
 
 def _fewer(job: Job, limit: WhyNot) -> Iterator[str]:
