@@ -17,7 +17,8 @@ ROOMS = {
         "ledger:InterruptionLoss pool_history:PoolHistory finding:Finding finding:StoppedCheck "
         "digest:Digest rollout:Rollout rollout:Step rollout:Tally site_check:SiteCheck "
         "site_check:Checked site_check:CheckJob idle_check:IdleChecks idle_check:AskedCheck "
-        "idle_check:CheckedNode idle_check:SickNode ended:EndedJob snapshot:Snapshot "
+        "idle_check:CheckedNode idle_check:PairChecks idle_check:TriedPair idle_check:SickNode "
+        "ended:EndedJob snapshot:Snapshot "
         "snapshot:Epoch events:Look orders:Order calendar:Wanted budgets:Budget stuck:Stuck "
         "plan:Plan plan:Served plan:Unmet plan:Learn plan:Mark plan:Adopt plan:Rest plan:Reprice "
         "plan:Watch why:Why why:WhyNot cluster:Pool cluster:Limits",

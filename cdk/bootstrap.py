@@ -292,6 +292,7 @@ def head_values(
         monitoring=_monitoring(file),
         check=_check(file),
         idle_check=_idle_check(file),
+        pair_check=_pair_check(file),
     )
 
 
@@ -323,6 +324,15 @@ def _idle_check(file: ClusterFile) -> SiteCheckValues | None:
         script=model.script,
         partitions=_first_partitions(file, found.pools),
     )
+
+
+def _pair_check(file: ClusterFile) -> SiteCheckValues | None:
+    """As that of one node, but for the script, its time and the number of nodes."""
+    model, alone = file.idle_check, _idle_check(file)
+    if model is None or model.pair is None or alone is None:
+        return None
+    limit_s = int(model.pair.time_limit_s)
+    return replace(alone, nodes=2, time_limit_s=limit_s, script=model.pair.script)
 
 
 def _first_partitions(file: ClusterFile, pools: Iterable[str]) -> tuple[tuple[str, str], ...]:

@@ -28,7 +28,7 @@ from userdata.packages import (
 )
 from userdata.patterns import check_word
 from userdata.repository import Repository, repository_settings
-from userdata.site_check import IDLE, TEMPLATES, check_files
+from userdata.site_check import IDLE, PAIRS, TEMPLATES, check_files
 from userdata.slurm_conf import slurm_conf, topology_conf, with_settings
 from userdata.slurm_values import NodeShape, SlurmConfValues, SlurmPartition, SlurmPool
 from userdata.stages import HEAD_STAGES, LOGIN_STAGES, NODE_STAGES
@@ -158,7 +158,7 @@ def head_bundle(values: HeadValues) -> Bundle:
         "agent_paths.sh": read("head/agent_paths.sh"),
         **_directory_files(values.directory, values.shared),
         **monitoring_files(values.monitoring),
-        **check_files({TEMPLATES: values.check, IDLE: values.idle_check}),
+        **check_files({TEMPLATES: values.check, IDLE: values.idle_check, PAIRS: values.pair_check}),
         **({SUBMIT: read(f"head/{SUBMIT}")} if values.slurm.has_estimate else {}),
         "cgroup.conf": with_settings(_CGROUP_CONF, values.slurm.cgroup),
     }

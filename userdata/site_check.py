@@ -1,4 +1,4 @@
-"""What the head submits as the site's checks: of new templates, and of idle nodes."""
+"""What the head submits as the site's checks: of new templates, of an idle node, and of two."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -8,9 +8,13 @@ from userdata.bundle import read
 from userdata.patterns import NAME, check, check_positive
 
 # Of which kind a check is, as its name says it, and where its script is kept.
-TEMPLATES, IDLE = "check", "idle"
+TEMPLATES, IDLE, PAIRS = "check", "idle", "pair"
 SCRIPT = "/etc/slurm/tidegate-check.sbatch"
-SCRIPTS = {TEMPLATES: SCRIPT, IDLE: "/etc/slurm/tidegate-idle.sbatch"}
+SCRIPTS = {
+    TEMPLATES: SCRIPT,
+    IDLE: "/etc/slurm/tidegate-idle.sbatch",
+    PAIRS: "/etc/slurm/tidegate-pair.sbatch",
+}
 
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\-]{0,63}")
 _PARTITION = re.compile(r"[A-Za-z0-9_.-]{1,64}")

@@ -279,7 +279,8 @@ class HeadValues:
     `agent_user`: see userdata/head/agent.sh for why this is `slurm`. `data_volume`: the id of
     the EBS volume that is mounted at `data_dir`, "" for none. `export_to`: addresses (CIDR) that
     get a folder of it by NFS, "" for nobody. `monitoring`: its Prometheus, None for none.
-    `check`: of new templates by the site itself, `idle_check`: of idle nodes, None for none.
+    `check`: of new templates by the site itself, `idle_check`: of idle nodes, `pair_check`:
+    of two of them, None for none.
     """
 
     slurm: SlurmConfValues
@@ -301,6 +302,7 @@ class HeadValues:
     monitoring: Monitoring | None = None
     check: SiteCheckValues | None = None
     idle_check: SiteCheckValues | None = None
+    pair_check: SiteCheckValues | None = None
 
     def __post_init__(self) -> None:
         check("containers", self.containers, CONTAINERS)

@@ -6,7 +6,7 @@ from cdk.bootstrap import head_values
 from tests.cdk.test_bootstrap import AGENT, AT, SHARED, cluster_file
 from tidegate.core.model.site_check import SiteCheck
 from tidegate.wire.config import ClusterFile
-from userdata.site_check import IDLE, TEMPLATES, check_files
+from userdata.site_check import IDLE, PAIRS, TEMPLATES, check_files
 
 IDLE_CHECK = {"script": "#!/bin/bash\ntrue\n", "user": "ci", "gpu_hours_per_day": 8}
 CHECK = {"script": "#!/bin/bash\ntrue\n", "user": "ci", "nodes": 2, "time_limit_s": 90}
@@ -14,7 +14,7 @@ CHECK = {"script": "#!/bin/bash\ntrue\n", "user": "ci", "nodes": 2, "time_limit_
 
 def files_of(file: ClusterFile) -> Mapping[str, str]:
     values = head_values(file, SHARED, AGENT, "vol-1", agent_at=AT)
-    return check_files({TEMPLATES: values.check, IDLE: values.idle_check})
+    return check_files({TEMPLATES: values.check, IDLE: values.idle_check, PAIRS: values.pair_check})
 
 
 def test_the_head_submits_what_the_file_says_in_a_partition_of_each_pool():
@@ -57,3 +57,14 @@ def test_that_of_idle_nodes_is_for_pools_with_gpus_alone():
     lines = [line.split() for line in files_of(file)["check"].splitlines()]
     assert [line[0] for line in lines] == [f"idle:{p}" for p in file.cluster.idle_check.pools]
     assert lines[0][2:] == ["ci", "1", "90", "600", "/etc/slurm/tidegate-idle.sbatch"]
+
+
+def test_that_of_pairs_has_two_nodes_a_script_and_a_time_of_its_own():
+    pair = {"script": "#!/bin/bash\nfalse\n", "time_limit_s": 120}
+    files = files_of(cluster_file(idle_check={**IDLE_CHECK, "pair": pair}))
+
+    lines = [line.split() for line in files["check"].splitlines()]
+    ours = [line for line in lines if line[0].startswith("pair:")]
+    assert len(ours) == len(lines) / 2
+    assert ours[0][2:] == ["ci", "2", "120", "600", "/etc/slurm/tidegate-pair.sbatch"]
+    assert files["pair.sbatch"] == pair["script"]

@@ -16,7 +16,15 @@ from tidegate.core.model.errors import SlurmUnavailable
 from tidegate.core.model.idle_check import idle_check_name
 from tidegate.core.model.site_check import REFUSED, CheckJob, check_name
 from userdata.bundle import HERE
-from userdata.site_check import IDLE, SCRIPT, SCRIPTS, TEMPLATES, SiteCheckValues, check_files
+from userdata.site_check import (
+    IDLE,
+    PAIRS,
+    SCRIPT,
+    SCRIPTS,
+    TEMPLATES,
+    SiteCheckValues,
+    check_files,
+)
 
 NUMBERS = itertools.count(1)
 PROGRAM = HERE / "head" / "tidegate-check.sh"
@@ -48,8 +56,10 @@ def port(cluster: RealSlurm) -> SlurmCli:
     script = SCRIPT_TEXT.replace("FOLDER", cluster.folder.name)
     of_one = script.replace("-N 1", "--nice=5")
     idle = replace(values, nodes=1, script=of_one, partitions=(("gpu", "gpu"),))
-    files = check_files({TEMPLATES: replace(values, script=script), IDLE: idle})
-    where = ((CONF, "check"), (SCRIPT, "check.sbatch"), (SCRIPTS[IDLE], "idle.sbatch"))
+    pair = replace(values, script=script, partitions=(("gpu", "gpu"),))
+    checks = {TEMPLATES: replace(values, script=script), IDLE: idle, PAIRS: pair}
+    files = check_files(checks)
+    where = ((CONF, "check"), *((SCRIPTS[kind], f"{kind}.sbatch") for kind in checks))
     for path, name in where:
         put(cluster, path, files[name])
     return SlurmCli(CommandRunner(prefix=cluster.prefix), ("bash", str(PROGRAM)))
@@ -157,6 +167,23 @@ def test_that_of_an_idle_node_runs_once_and_its_exit_code_is_told(cluster, port)
     assert (failed.state, failed.exit_code) == ("FAILED", 3)
     shown = cluster.run("scontrol", "show", "job", passed.job_id)
     for each in ("NumNodes=1", "TimeLimit=00:01:00", "Requeue=0", "Deadline=", "Nice=2147483645"):
+        assert each in shown
+
+
+def test_that_of_a_pair_runs_on_both_at_once_and_waits_behind_other_jobs(cluster, port):
+    (cluster.folder / "exit").write_text("4")
+    nodes = fresh(cluster)
+    name = idle_check_name("gpu", nodes[0], 1_800_000_000.0, next(NUMBERS), nodes[1])
+
+    assert port.check(name, nodes) == ""
+    assert port.check(name, nodes) == ""
+    cluster.port.poke(nodes)
+    failed = ended(port, name)
+
+    assert (failed.state, failed.exit_code, failed.user) == ("FAILED", 4, "daemon")
+    assert len(told(port, name)) == 1
+    shown = cluster.run("scontrol", "show", "job", failed.job_id)
+    for each in ("NumNodes=2", "Requeue=0", "Deadline=", "Nice=2147483645"):
         assert each in shown
 
 

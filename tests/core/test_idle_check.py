@@ -8,7 +8,8 @@ import pytest
 from tests.core.reading import orders
 from tests.core.test_drift import learns
 from tests.make import NOW_S, cluster, instance, job, node, offering, pool, record, snapshot
-from tidegate.core.fleet.idle_check import LATE_S, MISSED_MAX, used_today
+from tidegate.core.fleet.idle_check import LATE_S, used_today
+from tidegate.core.fleet.idle_pairs import MISSED_MAX
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.finding import StoppedCheck
 from tidegate.core.model.idle_check import (

@@ -10,7 +10,15 @@ from local.boot.bundles import opened
 from local.boot.values import HEAD
 from userdata.bundle import read
 from userdata.render import head_bundle, head_parameter
-from userdata.site_check import IDLE, SCRIPT, SCRIPTS, TEMPLATES, SiteCheckValues, check_files
+from userdata.site_check import (
+    IDLE,
+    PAIRS,
+    SCRIPT,
+    SCRIPTS,
+    TEMPLATES,
+    SiteCheckValues,
+    check_files,
+)
 from userdata.values import BundleAt
 
 INLINE = SiteCheckValues("ci", 2, 600, 3600, "#!/bin/bash\ntrue\n", (("t4", "gpu"), ("cpu", "all")))
@@ -23,13 +31,18 @@ AGENT_USER=slurm
 """
 
 
-def boot(root: Path, values: SiteCheckValues | None, idle: SiteCheckValues | None = None) -> bool:
+def boot(
+    root: Path,
+    values: SiteCheckValues | None,
+    idle: SiteCheckValues | None = None,
+    pair: SiteCheckValues | None = None,
+) -> bool:
     """Runs the stage where it has something to do; whether it had."""
     files = root / "files"
     subprocess.run(["rm", "-rf", str(files)], check=True)
     for name in ("files", "etc/slurm", "etc/sudoers.d", "sbin"):
         (root / name).mkdir(parents=True, exist_ok=True)
-    for name, text in check_files({TEMPLATES: values, IDLE: idle}).items():
+    for name, text in check_files({TEMPLATES: values, IDLE: idle, PAIRS: pair}).items():
         (files / name).write_text(text)
     stage = read("head/site_check.sh")
     for path, here in (("/etc/", "etc/"), ("/usr/local/sbin/", "sbin/")):
@@ -91,6 +104,19 @@ def test_that_of_idle_nodes_stands_beside_it_or_alone(tmp_path):
     assert boot(tmp_path, None, replace(idle, script="#!/bin/bash\ntrue\n")), "another script"
 
 
+def test_that_of_pairs_stands_beside_them_and_goes_again(tmp_path):
+    text = "#!/bin/bash\nexit 3\n"
+    pair = replace(INLINE, script=text, partitions=(("t4", "gpu"),))
+    assert boot(tmp_path, INLINE, pair=pair)
+    assert not boot(tmp_path, INLINE, pair=pair)
+    assert kept(tmp_path)["tidegate-pair.sbatch"] == text
+    line = f"pair:t4 gpu ci 2 600 3600 {SCRIPTS[PAIRS]}"
+    assert kept(tmp_path)["tidegate-check.conf"].splitlines()[-1] == line
+
+    assert boot(tmp_path, INLINE)
+    assert "tidegate-pair.sbatch" not in kept(tmp_path)
+
+
 def test_it_comes_with_the_heads_bundle_and_sudo_alone_with_the_parameter():
     at = BundleAt("bucket", "key", "b" * 64)
     with_check = replace(HEAD, check=INLINE)
@@ -99,6 +125,8 @@ def test_it_comes_with_the_heads_bundle_and_sudo_alone_with_the_parameter():
     assert "files/check" not in opened(head_bundle(HEAD))
     alone = replace(HEAD, idle_check=INLINE)
     assert opened(head_bundle(alone))["files/idle.sbatch"] == INLINE.script
+    pairs = replace(alone, pair_check=INLINE)
+    assert opened(head_bundle(pairs))["files/pair.sbatch"] == INLINE.script
     assert " sudo" in head_parameter(alone, at)
     assert " sudo" in head_parameter(with_check, at)
     assert len(head_parameter(with_check, at)) - len(head_parameter(HEAD, at)) < 20

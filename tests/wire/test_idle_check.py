@@ -8,7 +8,7 @@ import yaml
 
 from tests.wire.cluster_files import good, load, problems
 from tests.wire.test_monitoring import EXISTING
-from tidegate.core.model.idle_check import IdleCheck
+from tidegate.core.model.idle_check import IdleCheck, PairCheck
 
 CHECK = {"script": "/shared/dcgm.sbatch", "user": "ci", "gpu_hours_per_day": 8}
 
@@ -36,6 +36,19 @@ def test_the_example_of_the_documents_is_sound(tmp_path: Path) -> None:
     assert file.cluster.idle_check == IdleCheck("ci", ("t4",), 16.0)
 
 
+def test_that_of_pairs_and_the_recipe_for_dcgmi_are_sound(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "sick-nodes.md").read_text()
+    pair, dcgmi = (part.split("```")[0] for part in text.split("```yaml\n")[2:4])
+    found = yaml.safe_load(pair)["idle_check"] | {"pools": ["t4"], "user": "ci", "script": "/a/b"}
+
+    file = load(tmp_path, good({"idle_check": found}))
+
+    assert file.cluster.idle_check is not None
+    assert file.cluster.idle_check.pair == PairCheck(1_209_600.0, 600.0)
+    again = yaml.safe_load(dcgmi)["idle_check"] | {"pools": ["t4"]}
+    assert load(tmp_path, good({"idle_check": again})).cluster.idle_check is not None
+
+
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "no budget": ({"gpu_hours_per_day": 0}, "idle_check.gpu_hours_per_day"),
     "root": ({"user": "root"}, "idle_check.user must be a person"),
@@ -43,6 +56,11 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "a typo": ({"pools": ["t5"]}, "idle_check.pools[0] no pool named t5"),
     "an unknown key": ({"level": 1}, "idle_check.level"),
     "never": ({"gpu_hours_per_day": 0.1}, "idle_check.gpu_hours_per_day is 0.1, and one check of"),
+    "never a pair": (
+        {"gpu_hours_per_day": 0.3, "pair": {"script": "/a/b"}},
+        "idle_check.gpu_hours_per_day is 0.3, and one check of two ",
+    ),
+    "a pair of no script": ({"pair": {}}, "idle_check.pair.script"),
     "too often": ({"every_s": 60}, "idle_check.every_s"),
 }
 

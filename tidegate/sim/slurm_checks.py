@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tidegate.core.model.cluster import Cluster
-from tidegate.core.model.idle_check import is_idle_check_name
+from tidegate.core.model.idle_check import IdleCheck, is_idle_check_name, is_pair_check_name
 from tidegate.core.model.site_check import REFUSED, CheckJob
 from tidegate.core.model.slurm import Shape
 from tidegate.sim.slurm_parts import SimJob, Submit, SubmitRefused
@@ -63,6 +63,9 @@ def submit_of(cluster: Cluster, name: str, node_names: tuple[str, ...]) -> Submi
     is_idle = is_idle_check_name(name)
     check = cluster.idle_check if is_idle else cluster.check
     assert check, "a check is asked for where there is one"
+    limit_s = check.time_limit_s
+    if isinstance(check, IdleCheck):
+        limit_s = check.limit_s(is_pair=is_pair_check_name(name))
     return Submit(
         check.user,
         Shape(is_exclusive=True),
@@ -70,7 +73,7 @@ def submit_of(cluster: Cluster, name: str, node_names: tuple[str, ...]) -> Submi
         nodes=len(node_names),
         priority=LOWEST if is_idle else PRIORITY,
         is_requeueable=False,
-        time_limit_s=check.time_limit_s,
+        time_limit_s=limit_s,
         node_name=",".join(node_names),
         name=name,
         deadline_in_s=check.wait_s,

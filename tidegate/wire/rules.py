@@ -166,12 +166,15 @@ def _idle_check(parts: Parts) -> Iterator[Problem]:
         yield Problem(("idle_check",), "no pool has GPUs to check: leave it out")
     types = [(t.gpus, t.name) for p in pools if p.name in check.pools for t in p.instance_types]
     gpus, name = max(types, default=(0, ""))
-    if (most := check.most_gpu_hours(gpus)) > check.gpu_hours_per_day:
-        text = (
-            f"is {check.gpu_hours_per_day:g}, and one check of {name} may use {most:g} ({gpus} GPUs"
-            f" for {check.minutes} min): none would ever begin"
-        )
-        yield Problem(("idle_check", "gpu_hours_per_day"), text)
+    for nodes, of in ((1, name), (2, f"two {name}"))[: 2 if check.pair else 1]:
+        is_pair, minutes = nodes == 2, check.limit_s(is_pair=nodes == 2) / 60
+        most = check.most_gpu_hours(gpus * nodes, is_pair=is_pair)
+        if most > check.gpu_hours_per_day:
+            text = (
+                f"is {check.gpu_hours_per_day:g}, and one check of {of} may use {most:g} "
+                f"({gpus * nodes} GPUs for {minutes:.0f} min): none would ever begin"
+            )
+            yield Problem(("idle_check", "gpu_hours_per_day"), text)
 
 
 def _is_in_region(zone: str, region: str) -> bool:

@@ -16,7 +16,7 @@ check() {
     fi
     has_file "$RIGHT" right && cmp -s files/check "$CHECKS" &&
         cmp -s files/tidegate-check.sh "$PROGRAM" &&
-        has_script check && has_script idle
+        has_script check && has_script idle && has_script pair
 }
 
 script_of() {
@@ -29,10 +29,10 @@ has_script() {
 
 apply() {
     local kind
-    rm -f "$RIGHT" "$CHECKS" "$(script_of check)" "$(script_of idle)"
+    rm -f "$RIGHT" "$CHECKS" "$(script_of check)" "$(script_of idle)" "$(script_of pair)"
     [[ -e files/check ]] || return 0
     put_file "$PROGRAM" 755 <files/tidegate-check.sh
-    for kind in check idle; do
+    for kind in check idle pair; do
         [[ ! -e files/$kind.sbatch ]] || put_file "$(script_of "$kind")" 644 <"files/$kind.sbatch"
     done
     put_file "$CHECKS" 644 <files/check

@@ -1,7 +1,7 @@
 #!/bin/bash
 # usage: tidegate-check NAME NODE[,NODE]
 # Submits a check of the site's as its user, once for each NAME: that of a new template before other jobs
-# on these nodes, that of an idle node behind them. Of root, since sbatch submits for others as root alone; the agent, which is SlurmUser
+# on these nodes, that of an idle node or of two behind them. Of root, since sbatch submits for others as root alone; the agent, which is SlurmUser
 # and may start jobs as anybody through slurmctld anyway, runs it by sudo. Everything but the name and
 # the nodes is root's file: each line has kind and pool, partition, user, nodes, time limit and wait in seconds,
 # and the script.
@@ -22,7 +22,7 @@ fail() {
 }
 
 (($# == 2)) || fail "usage: tidegate-check NAME NODE[,NODE]"
-[[ $1 =~ ^tidegate:((check|idle):[a-z][a-z0-9_-]{0,30}):[A-Za-z0-9._-]{1,80}:[0-9]{1,12}-[0-9]{1,6}$ ]] ||
+[[ $1 =~ ^tidegate:((check|idle|pair):[a-z][a-z0-9_-]{0,30}):[A-Za-z0-9._-]{1,80}:[0-9]{1,12}-[0-9]{1,6}$ ]] ||
     fail "$1 is no name of a check"
 readonly NAME=$1 CHECK=${BASH_REMATCH[1]} KIND=${BASH_REMATCH[2]}
 [[ $2 =~ ^i-[0-9a-f]{8,17}(,i-[0-9a-f]{8,17})?$ ]] || fail "$2 are no nodes"
@@ -51,7 +51,7 @@ known() {
 # the job has ended, and nobody but root could stop it: the agent would carry out no order meanwhile.
 submit() {
     local minutes=$(((limit_s + 59) / 60)) behind=() said code
-    [[ $KIND != idle ]] || behind=(--nice="$NICE")
+    [[ $KIND == check ]] || behind=(--nice="$NICE")
     said=$(runuser -u "$user" -- env -i HOME="$home" USER="$user" LOGNAME="$user" SHELL=/bin/bash \
         PATH="$PATH" timeout -k 1 "$SUBMIT_S" sbatch --parsable --chdir="$home" --job-name="$NAME" \
         --partition="$partition" --nodes="$nodes" --nodelist="$NODES" --exclusive --no-requeue \

@@ -1,6 +1,7 @@
 """The site's checks of idle nodes, as people see them: what they use, and who was checked when."""
 
 from tidegate.core.fleet.idle_check import due_since_s, gpus_of, idle_check_of, used_today
+from tidegate.core.fleet.idle_pairs import suspects
 from tidegate.core.fleet.members import Member, members
 from tidegate.core.model.durations import span
 from tidegate.core.model.frozen import frozen
@@ -33,7 +34,7 @@ def idle_checks_now(snapshot: Snapshot) -> IdleChecksNow | None:
         for each in ours
         if due_since_s(states.get(each.pool, IdleChecks()), each, check) <= snapshot.now_s
     ]
-    on = sorted(state.asked.node for state in states.values() if state.asked)
+    on = sorted(name for state in states.values() if state.asked for name in state.asked.nodes)
     used = round(used_today(snapshot), 2)
     return IdleChecksNow(used, check.gpu_hours_per_day, len(due), len(ours), tuple(on))
 
@@ -44,10 +45,20 @@ def checked(member: Member, snapshot: Snapshot) -> str:
         return ""
     found = (each.idle_checks for each in snapshot.pool_history if each.pool == member.pool)
     state = next(found, None) or IdleChecks()
-    if state.asked and state.asked.node == member.instance_id:
+    name = member.instance_id
+    if state.asked and name in state.asked.nodes:
         return "is being checked"
-    last_s = state.last_s(member.instance_id)
-    return "never" if last_s is None else f"{span(max(snapshot.now_s - last_s, 0.0))} ago"
+    alone = _ago(state.last_s(name), snapshot.now_s)
+    check = snapshot.cluster.idle_check
+    if check is None or check.pair is None:
+        return alone
+    is_suspect = name in suspects(state.pairs.tried)
+    pair = "suspect" if is_suspect else _ago(state.last_s(name, is_pair=True), snapshot.now_s)
+    return f"{alone}; in a pair {pair}"
+
+
+def _ago(at_s: float | None, now_s: float) -> str:
+    return "never" if at_s is None else f"{span(max(now_s - at_s, 0.0))} ago"
 
 
 def _has_check(member: Member, snapshot: Snapshot) -> bool:

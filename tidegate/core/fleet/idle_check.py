@@ -9,9 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tidegate.core.fleet.drains import Hand, hand
+from tidegate.core.fleet.idle_pairs import (
+    MISSED_MAX,
+    NOT_KNOWN,
+    PAIR_FAILS,
+    failed_now,
+    long_open,
+    with_failed,
+    with_passed,
+    with_verdict,
+)
 from tidegate.core.fleet.members import Member
 from tidegate.core.model.cluster import Pool
-from tidegate.core.model.durations import span
+from tidegate.core.model.durations import clock, span
 from tidegate.core.model.idle_check import (
     DAY_S,
     FOUND,
@@ -21,15 +31,13 @@ from tidegate.core.model.idle_check import (
     CheckedNode,
     IdleCheck,
     IdleChecks,
+    PairChecks,
     SickNode,
     day_of,
 )
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.site_check import FAILED, NOT_RUN, PASSED, REFUSED, CheckJob
 from tidegate.core.model.snapshot import Snapshot
-
-# That did not run, one after the other, until the pool asks for none for a day.
-MISSED_MAX = 2
 
 # Nobody's fault: a job was before it, or the node went. The next may be asked for soon.
 OVERTAKEN = frozenset({"DEADLINE", "NODE_FAIL", "PREEMPTED"})
@@ -55,7 +63,7 @@ def asked_on(snapshot: Snapshot, member: Member) -> bool:
         each.pool == member.pool
         and each.idle_checks is not None
         and each.idle_checks.asked is not None
-        and each.idle_checks.asked.node == member.instance_id
+        and member.instance_id in each.idle_checks.asked.nodes
         for each in snapshot.pool_history
     )
 
@@ -73,14 +81,22 @@ def used_today(snapshot: Snapshot) -> float:
     for state in (each.idle_checks for each in snapshot.pool_history):
         if state is not None:
             used += state.used(snapshot.now_s)
-            used += check.most_gpu_hours(state.asked.gpus) if check and state.asked else 0.0
+            used += most_of(state.asked, check) if check and state.asked else 0.0
     return used
 
 
-def due_since_s(state: IdleChecks, member: Member, check: IdleCheck) -> float:
+def most_of(asked: AskedCheck, check: IdleCheck) -> float:
+    """GPU-hours that it may use."""
+    return check.most_gpu_hours(asked.gpus, is_pair=asked.is_pair)
+
+
+def due_since_s(
+    state: IdleChecks, member: Member, check: IdleCheck, *, is_pair: bool = False
+) -> float:
     """When the node's next check is due. A node that was never checked was new at its launch."""
-    last_s = state.last_s(member.instance_id)
-    return (member.launched_at_s if last_s is None else last_s) + check.every_s
+    last_s = state.last_s(member.instance_id, is_pair=is_pair)
+    every_s = check.pair.every_s if is_pair and check.pair else check.every_s
+    return (member.launched_at_s if last_s is None else last_s) + every_s
 
 
 def with_idle_checks(
@@ -95,9 +111,11 @@ def with_idle_checks(
     there = {each.instance_id: each for each in ours if each.node is not None}
     after = _told_again(_drained(state, there, snapshot), snapshot)
     if after.asked is not None:
-        after = _seen(after, after.asked, check, there.get(after.asked.node), snapshot)
+        is_there = all(name in there for name in after.asked.nodes)
+        after = _seen(after, after.asked, check, snapshot, is_there=is_there)
     known = {each.instance_id for each in ours}
     after = replace(after, nodes=tuple(each for each in after.nodes if each.instance_id in known))
+    after = with_verdict(after, check, known, snapshot.now_s)
     return history if after == state else replace(history, idle_checks=after)
 
 
@@ -108,20 +126,35 @@ def told(before: PoolHistory, after: PoolHistory) -> tuple[str, str] | None:
         return FAILS, f"{now.sick.instance_id} is drained: {now.sick.said}"
     if was.asked is None or now.asked is not None:
         return None
-    if (now.said and now.said != was.said) or now.missed > was.missed:
-        return MISSES, f"the idle check on {was.asked.node} did not run: {now.said}"
-    if now.last_s(was.asked.node) != was.last_s(was.asked.node):
+    is_pair, nodes = was.asked.is_pair, " and ".join(was.asked.nodes)
+    runs, ran = (now.pairs, was.pairs) if is_pair else (now, was)
+    if (runs.said and runs.said != ran.said) or runs.missed > ran.missed:
+        return MISSES, f"the idle check on {nodes} did not run: {runs.said}"
+    if is_pair and (failed := failed_now(was.pairs, now.pairs)):
+        return PAIR_FAILS, f"{nodes} failed the check of pairs: {failed}; {NOT_KNOWN}"
+    if now.last_s(was.asked.node, is_pair=is_pair) != was.last_s(was.asked.node, is_pair=is_pair):
         used = f"{now.gpu_hours:.2f} GPU-hours of today's budget are used in the pool"
-        return PASSES, f"{was.asked.node} has passed the idle check; {used}"
-    return MISSES, f"the idle check on {was.asked.node} was given up: a job or AWS was before it"
+        passed = "have passed the check of pairs" if is_pair else "has passed the idle check"
+        return PASSES, f"{nodes} {passed}; {used}"
+    return MISSES, f"the idle check on {nodes} was given up: a job or AWS was before it"
 
 
-def untold(snapshot: Snapshot) -> Iterator[tuple[str, IdleChecks]]:
-    """Pools whose checks did not run again and again, and ask for none now."""
+def untold(snapshot: Snapshot) -> Iterator[str]:
+    """Pools whose checks did not run again and again, and ask for none now, or found that one of
+    two nodes is sick and not for long which.
+    """
     for each in sorted(snapshot.pool_history, key=lambda h: h.pool):
-        state = each.idle_checks
-        if state and state.missed >= MISSED_MAX and state.rests_until_s > snapshot.now_s:
-            yield each.pool, state
+        state, name = each.idle_checks, each.pool
+        if state is None:
+            continue
+        for runs, what in ((state, "check of idle nodes"), (state.pairs, "check of pairs")):
+            if runs.missed >= MISSED_MAX and runs.rests_until_s > snapshot.now_s:
+                yield (
+                    f"pool {name}: the {what} did not run: {runs.said}; the next is asked for at "
+                    f"{clock(runs.rests_until_s)}, or after: tidegate retry {name}"
+                )
+        if said := long_open(state.pairs, snapshot.now_s):
+            yield f"pool {name}: {said}"
 
 
 def _drained(state: IdleChecks, there: Mapping[str, Member], snapshot: Snapshot) -> IdleChecks:
@@ -148,10 +181,11 @@ def _seen(
     state: IdleChecks,
     asked: AskedCheck,
     check: IdleCheck,
-    member: Member | None,
     snapshot: Snapshot,
+    *,
+    is_there: bool,
 ) -> IdleChecks:
-    """With what Slurm tells of the job that was asked for. `member`: where; None: it is gone."""
+    """With what Slurm tells of the job that was asked for. `is_there`: so are its nodes."""
     now_s = snapshot.now_s
     jobs = [
         each
@@ -159,15 +193,17 @@ def _seen(
         if each.name == asked.name and (each.state == REFUSED or each.user == check.user)
     ]
     if not jobs:
-        return _unheard(state, asked, check, member, snapshot)
+        return _unheard(state, asked, check, snapshot, is_there=is_there)
     # Of several, as of a script that submits an array, the one that has failed.
     job = min(jobs, key=lambda each: (each.state not in FAILED, each.state == PASSED, each.job_id))
     if job.state in FAILED:
         return _failed(state, asked, check, job, now_s)
     if job.state == PASSED:
+        ended = _ended(state, asked, check, now_s)
+        if asked.is_pair:
+            return replace(ended, pairs=with_passed(ended.pairs, asked.nodes, now_s))
         done = CheckedNode(asked.node, now_s)
         others = (each for each in state.nodes if each.instance_id != asked.node)
-        ended = _ended(state, asked, check, now_s)
         return replace(ended, nodes=(*others, done), missed=0, said="", rests_until_s=0.0)
     if job.state in NOT_RUN:
         said = f"job {job.job_id} ended as {job.state}"
@@ -183,16 +219,17 @@ def _unheard(
     state: IdleChecks,
     asked: AskedCheck,
     check: IdleCheck,
-    member: Member | None,
     snapshot: Snapshot,
+    *,
+    is_there: bool,
 ) -> IdleChecks:
     """The order may be lost, or the agent is another one: the head submits a job that Slurm knows
     no second time.
     """
     now_s = snapshot.now_s
-    if member is None:
+    if not is_there:
         return _missed(state, asked, check, "", now_s, is_fault=False)
-    if now_s > asked.asked_at_s + check.wait_s + check.minutes * 60.0 + LATE_S:
+    if now_s > asked.asked_at_s + check.wait_s + check.limit_s(is_pair=asked.is_pair) + LATE_S:
         said = f"nothing was heard of its job in {span(now_s - asked.asked_at_s)}"
         return _missed(state, asked, check, said, now_s)
     if now_s > asked.sent_at_s + snapshot.cluster.timings.order_ttl_s:
@@ -208,9 +245,13 @@ def _failed(
         return _missed(state, asked, check, said, now_s)
     how = f"ended with exit code {job.exit_code}"
     if job.state == "TIMEOUT":
-        how = f"ran into its time limit of {span(check.minutes * 60.0)}"
+        how = f"ran into its time limit of {span(check.limit_s(is_pair=asked.is_pair))}"
     elif job.state == "OUT_OF_MEMORY":
         how = "ran out of memory"
+    if asked.is_pair:
+        ended = _ended(state, asked, check, now_s)
+        said = f"job {job.job_id} {how}"
+        return replace(ended, pairs=with_failed(ended.pairs, asked.nodes, said, now_s))
     sick = SickNode(asked.node, f"{FOUND}: job {job.job_id} {how}", now_s, now_s)
     # As if it had never been checked: once it takes jobs again it is the first to be.
     others = tuple(each for each in state.nodes if each.instance_id != asked.node)
@@ -229,17 +270,19 @@ def _missed(
 ) -> IdleChecks:
     """It did not run. `is_fault`: of the check, of which somebody should know."""
     ended = _ended(state, asked, check, now_s) if asked.begun_at_s else replace(state, asked=None)
-    if not is_fault:
-        return replace(ended, rests_until_s=now_s + check.wait_s)
-    missed = state.missed + 1
-    rest_s = DAY_S if missed >= MISSED_MAX else check.wait_s
-    return replace(ended, missed=missed, said=said, rests_until_s=now_s + rest_s)
+    runs = state.pairs if asked.is_pair else ended
+    rest_s = check.wait_s
+    if is_fault:
+        runs = replace(runs, missed=runs.missed + 1, said=said)
+        rest_s = DAY_S if runs.missed >= MISSED_MAX else check.wait_s
+    runs = replace(runs, rests_until_s=now_s + rest_s)
+    return replace(ended, pairs=runs) if isinstance(runs, PairChecks) else runs
 
 
 def _ended(state: IdleChecks, asked: AskedCheck, check: IdleCheck, now_s: float) -> IdleChecks:
     """Its GPU-hours count in the day of its end; what nobody saw begin has since it was asked."""
     since_s = asked.asked_at_s if asked.begun_at_s is None else asked.begun_at_s
     seen = asked.gpus * max(now_s - since_s, 0.0) / SECONDS_PER_HOUR
-    used = min(seen, check.most_gpu_hours(asked.gpus))
+    used = min(seen, most_of(asked, check))
     total = round(state.used(now_s) + used, 4)
     return replace(state, asked=None, day=day_of(now_s), gpu_hours=total)

@@ -165,11 +165,7 @@ def troubles(snapshot: Snapshot) -> Iterator[str]:
         elif template and template.digest and (failures := pool_history.failures(template)):
             said = f"template {template.digest} gave no good node in {failures} launches"
             yield f"pool {pool.name}: {said}, nothing is replaced by it"
-    for name, state in untold(snapshot):
-        yield (
-            f"pool {name}: the check of idle nodes did not run: {state.said}; the next is "
-            f"asked for at {clock(state.rests_until_s)}, or after: tidegate retry {name}"
-        )
+    yield from untold(snapshot)
 
 
 def stopped_rollouts(snapshot: Snapshot) -> Iterator[tuple[str, Rollout, str]]:

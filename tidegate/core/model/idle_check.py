@@ -1,4 +1,4 @@
-"""A site's check of idle nodes: a batch job on one idle node, within a budget of GPU-hours."""
+"""A site's checks of idle nodes: batch jobs on one or two of them, within a GPU-hour budget."""
 
 import re
 from dataclasses import replace
@@ -6,13 +6,19 @@ from dataclasses import replace
 from tidegate.core.model.finding import OUR_CHECKS
 from tidegate.core.model.frozen import frozen
 
-PREFIX = "tidegate:idle"
+PREFIX, PAIR_PREFIX = "tidegate:idle", "tidegate:pair"
 
-_NAME = re.compile(PREFIX + r":[a-z][a-z0-9_-]{0,30}:i-[0-9a-f]{1,17}:[0-9]{1,12}-[0-9]{1,6}")
+_REST = r":[0-9]{1,12}-[0-9]{1,6}"
+_NAME = re.compile(PREFIX + r":[a-z][a-z0-9_-]{0,30}:i-[0-9a-f]{1,17}" + _REST)
+_PAIR = re.compile(
+    PAIR_PREFIX + r":[a-z][a-z0-9_-]{0,30}:i-[0-9a-f]{1,17}\.i-[0-9a-f]{1,17}" + _REST
+)
 
 # How the reason of a node begins that has not passed. It is a check by its name, so it is believed
 # of a share of the pool, and what it finds goes the way of all that software finds.
 FOUND = f"{OUR_CHECKS} idle-check"
+# What two nodes have to pass together is a check of its own, and believed of a share of its own.
+FOUND_PAIR = f"{FOUND}-pair"
 
 # By these the script says that it could not test: sysexits' EX_TEMPFAIL, and a shell's words for a
 # command that cannot be run or is not there. Source: sysexits.h(3head), bash(1), "EXIT STATUS".
@@ -23,11 +29,22 @@ SECONDS_PER_HOUR = 3600.0
 
 
 @frozen
+class PairCheck:
+    """What two idle nodes have to pass together every `every_s`, such as a collective over their
+    network. `time_limit_s`: of its job.
+    """
+
+    every_s: float = 7 * DAY_S
+    time_limit_s: float = 900.0
+
+
+@frozen
 class IdleCheck:
     """What idle nodes have to pass every `every_s`: a script of the site's own, run as `user`.
 
     `gpu_hours_per_day`: what all checks of the cluster may use in a day (UTC). `time_limit_s`: of
-    its job; `wait_s`: by when that has to begin. `pools`: whose nodes.
+    its job; `wait_s`: by when that has to begin. `pools`: whose nodes. `pair`: what two of them
+    have to pass together, None: nothing.
     """
 
     user: str
@@ -36,15 +53,16 @@ class IdleCheck:
     every_s: float = 7 * DAY_S
     time_limit_s: float = 900.0
     wait_s: float = 600.0
+    pair: PairCheck | None = None
 
-    @property
-    def minutes(self) -> int:
-        """Its time limit as Slurm has it."""
-        return int(-(-self.time_limit_s // 60))
+    def limit_s(self, *, is_pair: bool = False) -> float:
+        """The time limit of its job, or of that of a pair, as Slurm has it: in whole minutes."""
+        limit_s = self.pair.time_limit_s if is_pair and self.pair else self.time_limit_s
+        return float(-(-limit_s // 60)) * 60.0
 
-    def most_gpu_hours(self, gpus: int) -> float:
-        """What one check of a node with so many GPUs may use."""
-        return gpus * self.minutes * 60.0 / SECONDS_PER_HOUR
+    def most_gpu_hours(self, gpus: int, *, is_pair: bool = False) -> float:
+        """What one check may use. `gpus`: of the node, or of both."""
+        return gpus * self.limit_s(is_pair=is_pair) / SECONDS_PER_HOUR
 
 
 @frozen
@@ -53,10 +71,19 @@ class AskedCheck:
 
     node: str  #: where it is to run
     name: str  #: name of its job
-    gpus: int  #: of the node
+    gpus: int  #: of the node, or of both
     asked_at_s: float  #: when it was asked for
     sent_at_s: float  #: when the head was told last
     begun_at_s: float | None = None  #: when it was first seen to run; null: it was not yet
+    partner: str = ""  #: the other node of a pair; empty: it is of one node
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return (self.node, self.partner) if self.partner else (self.node,)
+
+    @property
+    def is_pair(self) -> bool:
+        return bool(self.partner)
 
 
 @frozen
@@ -78,6 +105,31 @@ class SickNode:
 
 
 @frozen
+class TriedPair:
+    """A pair that was tried while it is not known which node is sick."""
+
+    first: str  #: a node
+    second: str  #: the other
+    at_s: float  #: when the check ended
+    said: str = ""  #: how it failed; empty: both passed
+
+    @property
+    def nodes(self) -> tuple[str, str]:
+        return self.first, self.second
+
+
+@frozen
+class PairChecks:
+    """The checks of pairs of one pool's idle nodes."""
+
+    missed: int = 0  #: how many in a row did not run, could not test, or said nothing
+    rests_until_s: float = 0.0  #: none is asked for before
+    said: str = ""  #: why; empty: the last one ran
+    nodes: tuple[CheckedNode, ...] = ()  #: who passed with another, of the nodes that are there
+    tried: tuple[TriedPair, ...] = ()  #: what was tried since a pair failed, until it is known why
+
+
+@frozen
 class IdleChecks:
     """The checks of one pool's idle nodes."""
 
@@ -90,16 +142,18 @@ class IdleChecks:
     rests_until_s: float = 0.0  #: none is asked for before, since such ones did not run
     said: str = ""  #: why the last one did not run; empty: it did
     nodes: tuple[CheckedNode, ...] = ()  #: who was checked, of the nodes that are there
+    pairs: PairChecks = PairChecks()  #: the same of pairs
 
-    def last_s(self, instance_id: str) -> float | None:
-        """When the node was checked last; None: it was not."""
-        found = (each.at_s for each in self.nodes if each.instance_id == instance_id)
-        return next(found, None)
+    def last_s(self, instance_id: str, *, is_pair: bool = False) -> float | None:
+        """When the node was checked last, alone or with another; None: it was not."""
+        nodes = self.pairs.nodes if is_pair else self.nodes
+        return next((each.at_s for each in nodes if each.instance_id == instance_id), None)
 
     @property
     def tried_anew(self) -> "IdleChecks":
         """After a person's word: one that did not run may be asked for again at once."""
-        return replace(self, missed=0, rests_until_s=0.0, said="")
+        pairs = replace(self.pairs, missed=0, rests_until_s=0.0, said="")
+        return replace(self, missed=0, rests_until_s=0.0, said="", pairs=pairs)
 
     def used(self, now_s: float) -> float:
         """GPU-hours of today's checks that have ended."""
@@ -111,11 +165,19 @@ def day_of(now_s: float) -> int:
     return int(now_s // DAY_S)
 
 
-def idle_check_name(pool: str, node: str, launched_at_s: float, number: int) -> str:
+def idle_check_name(
+    pool: str, node: str, launched_at_s: float, number: int, partner: str = ""
+) -> str:
     """The name of the job: a plan that is made anew after a crash asks for the same one."""
-    return f"{PREFIX}:{pool}:{node}:{launched_at_s:.0f}-{number}"
+    of = f"{PAIR_PREFIX}:{pool}:{node}.{partner}" if partner else f"{PREFIX}:{pool}:{node}"
+    return f"{of}:{launched_at_s:.0f}-{number}"
+
+
+def is_pair_check_name(text: str) -> bool:
+    """Whether this can be the name of such a job of two nodes."""
+    return _PAIR.fullmatch(text) is not None
 
 
 def is_idle_check_name(text: str) -> bool:
-    """Whether this can be the name of such a job."""
-    return _NAME.fullmatch(text) is not None
+    """Whether this can be the name of such a job, of one node or two."""
+    return _NAME.fullmatch(text) is not None or is_pair_check_name(text)

@@ -1,10 +1,12 @@
-"""Which idle node is checked next, and the orders of the checks.
+"""Which idle nodes are checked next, and the orders of the checks.
 
-Checked are nodes that stay anyway: paid for in advance, or their pool's minimum. One at a time in a
-pool, none that a waiting job could use, and no more than the day's budget holds.
+Checked are nodes that stay anyway: paid for in advance, or their pool's minimum. One check at a
+time in a pool, of one node or of two, none that a waiting job could use, and no more than the day's
+budget holds.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tidegate.core.buy.bins import Bins
@@ -16,13 +18,16 @@ from tidegate.core.fleet.idle_check import (
     idle_check_of,
     used_today,
 )
+from tidegate.core.fleet.idle_pairs import next_pair, suspects
 from tidegate.core.fleet.judge import Judged, Use
+from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.templates import history_of
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.durations import span
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.idle_check import (
     FOUND,
+    FOUND_PAIR,
     AskedCheck,
     IdleCheck,
     IdleChecks,
@@ -48,17 +53,32 @@ QUIET_S = 300.0
 
 @frozen
 class Due:
-    """A node whose check is due."""
+    """A node whose check is due. `partner`: the other one of a pair. `is_open`: a pair that tells
+    which of others is sick.
+    """
 
     judged: Judged
     pool: Pool
     since_s: float
+    partner: Judged | None = None
+    is_open: bool = False
 
     @property
-    def turn(self) -> tuple[bool, float, str]:
-        """What is paid for in advance lives longest and is first; then who waits longest."""
+    def turn(self) -> tuple[bool, bool, float, str, bool]:
+        """Jobs may begin on who is suspected. Then what is paid for in advance, which lives
+        longest; then who waits longest.
+        """
         member = self.judged.member
-        return not member.offering.market.is_prepaid, self.since_s, member.instance_id
+        is_by_hour = not member.offering.market.is_prepaid
+        is_pair = self.partner is not None
+        return not self.is_open, is_by_hour, self.since_s, member.instance_id, is_pair
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        return tuple(each.member for each in (self.judged, self.partner) if each)
+
+    def gpus(self, snapshot: Snapshot) -> int:
+        return sum(gpus_of(snapshot, each) for each in self.members)
 
 
 def check_idle(
@@ -88,7 +108,7 @@ def check_idle(
     due = [_first_due(snapshot, staying, bins, queue, pool) for pool in snapshot.cluster.pools]
     used = used_today(snapshot)
     for each in sorted(filter(None, due), key=lambda one: one.turn):
-        used += check.most_gpu_hours(gpus_of(snapshot, each.judged.member))
+        used += check.most_gpu_hours(each.gpus(snapshot), is_pair=each.partner is not None)
         if used > check.gpu_hours_per_day:
             return  # who waits longest is not overtaken by smaller ones
         history = known.get(each.pool.name, history_of(snapshot, each.pool.name))
@@ -112,15 +132,15 @@ def _told(snapshot: Snapshot, fleet: Fleet, going: Collection[str]) -> Iterator[
 
 
 def _order(asked: AskedCheck) -> Send:
-    return order(OrderKind.CHECK, (asked.node,), asked.name, why="the site's check of idle nodes")
+    return order(OrderKind.CHECK, asked.nodes, asked.name, why="the site's check of idle nodes")
 
 
 def _first_due(
     snapshot: Snapshot, staying: Iterable[Judged], bins: Bins, queue: Queue, pool: Pool
 ) -> Due | None:
-    """The node of the pool that is checked next; None: none is due, or none may be."""
+    """What of the pool is checked next, a node or a pair; None: none is due, or none may be."""
     check, history = idle_check_of(snapshot, pool.name), history_of(snapshot, pool.name)
-    if check is None or not _may_ask(snapshot, queue, history):
+    if check is None or not _may_ask(queue, history):
         return None
     state = history.idle_checks or IdleChecks()
     headroom = hold_headroom(snapshot, bins).names
@@ -130,23 +150,48 @@ def _first_due(
         if each.pool == pool.name and each.is_empty and not (each.jobs or each.gated_for)
         if not each.is_reserved and each.name not in headroom
     }
-    if len(unused) <= pool.headroom_nodes:
-        return None
-    found = [
-        Due(each, pool, due_since_s(state, each.member, check))
-        for each in staying
-        if each.member.instance_id in unused
-    ]
+    spare = len(unused) - pool.headroom_nodes
+    free = [each for each in staying if each.member.instance_id in unused]
+    stopped = {each.check for each in history.stopped_checks}
+    found: list[Due] = []
+    if spare >= 1 and snapshot.now_s >= state.rests_until_s and FOUND not in stopped:
+        found = [Due(each, pool, due_since_s(state, each.member, check)) for each in free]
+    if check.pair and spare >= 2 and snapshot.now_s >= state.pairs.rests_until_s:
+        found += _pairs(state, check, pool, free) if FOUND_PAIR not in stopped else ()
     due = [each for each in found if each.since_s <= snapshot.now_s]
     return min(due, key=lambda each: each.turn, default=None)
 
 
-def _may_ask(snapshot: Snapshot, queue: Queue, history: PoolHistory) -> bool:
-    """None waits or runs, the check is believed and runs at all, and no job waits for the pool."""
+def _pairs(
+    state: IdleChecks, check: IdleCheck, pool: Pool, free: Sequence[Judged]
+) -> Iterator[Due]:
+    """In each place the pair that answers an open question, and the one that is due first.
+
+    Only nodes of one type and zone are tested together: what two good ones reach is one figure.
+    """
+    places: defaultdict[tuple[str, str], list[Due]] = defaultdict(list)
+    for each in free:
+        offering, since_s = (
+            each.member.offering,
+            due_since_s(state, each.member, check, is_pair=True),
+        )
+        places[offering.instance_type, offering.zone].append(Due(each, pool, since_s))
+    in_doubt = suspects(state.pairs.tried)
+    for dues in places.values():
+        dues.sort(key=lambda each: each.turn)
+        by_name = {each.judged.member.instance_id: each for each in dues}
+        if chosen := next_pair(state.pairs.tried, list(by_name)):
+            first, other = (by_name[name] for name in chosen)
+            yield replace(first, since_s=0.0, partner=other.judged, is_open=True)
+        clear = [each for name, each in by_name.items() if name not in in_doubt]
+        if len(clear) >= 2:
+            yield replace(clear[0], partner=clear[1].judged)
+
+
+def _may_ask(queue: Queue, history: PoolHistory) -> bool:
+    """None waits or runs, nobody is being drained for one, and no job waits for the pool."""
     state = history.idle_checks or IdleChecks()
-    if state.asked or state.sick or snapshot.now_s < state.rests_until_s:
-        return False
-    if any(each.check == FOUND for each in history.stopped_checks):
+    if state.asked or state.sick:
         return False
     waiting = (need for need in queue.needs if need.job_id in queue.unmet)
     return not any(history.pool in need.pools for need in waiting)
@@ -164,7 +209,8 @@ def _may_check(snapshot: Snapshot, each: Judged, idle: IdleNodes, check: IdleChe
     ends_at_s = block_drains_at_s(
         snapshot.cluster, member.offering, member.launched_at_s, member.instance
     )
-    over_by_s = snapshot.now_s + check.wait_s + check.minutes * 60.0 + LATE_S
+    limit_s = max(check.limit_s(), check.limit_s(is_pair=True))
+    over_by_s = snapshot.now_s + check.wait_s + limit_s + LATE_S
     if ends_at_s is not None and ends_at_s < over_by_s:
         return False
     return member.offering.market.is_prepaid or idle.above.get(member.pool, 1) <= 0
@@ -173,16 +219,29 @@ def _may_check(snapshot: Snapshot, each: Judged, idle: IdleNodes, check: IdleChe
 def _asked(
     snapshot: Snapshot, due: Due, check: IdleCheck, history: PoolHistory, used: float
 ) -> Iterator[Action]:
-    member, state, now_s = due.judged.member, history.idle_checks or IdleChecks(), snapshot.now_s
+    state, now_s = history.idle_checks or IdleChecks(), snapshot.now_s
+    member, *others = due.members
+    nodes = (member.instance_id, *(each.instance_id for each in others))
     number = state.number + 1
-    name = idle_check_name(due.pool.name, member.instance_id, member.launched_at_s, number)
-    asked = AskedCheck(member.instance_id, name, gpus_of(snapshot, member), now_s, now_s)
-    last_s = state.last_s(member.instance_id)
-    last = "it was never checked" if last_s is None else f"checked {span(now_s - last_s)} ago"
+    name = idle_check_name(due.pool.name, nodes[0], member.launched_at_s, number, *nodes[1:])
+    gpus = due.gpus(snapshot)
+    asked = AskedCheck(nodes[0], name, gpus, now_s, now_s, partner="".join(nodes[1:]))
     said = (
-        f"pool {due.pool.name}: {member.instance_id} is idle and its check is due ({last}); with "
-        f"it at most {used:.2f} of {check.gpu_hours_per_day:g} GPU-hours of today are used"
+        f"pool {due.pool.name}: {_why(due, state, now_s)}; with it at most {used:.2f} of "
+        f"{check.gpu_hours_per_day:g} GPU-hours of today are used"
     )
     after = replace(state, number=number, asked=asked)
     yield Learn(replace(history, idle_checks=after), said, ASKS)
     yield _order(asked)
+
+
+def _why(due: Due, state: IdleChecks, now_s: float) -> str:
+    name = due.judged.member.instance_id
+    last_s = state.last_s(name, is_pair=due.partner is not None)
+    last = "it was never checked" if last_s is None else f"checked {span(now_s - last_s)} ago"
+    if due.partner is None:
+        return f"{name} is idle and its check is due ({last})"
+    other = due.partner.member.instance_id
+    if due.is_open:
+        return f"{name} has failed with another node and is tried with {other}"
+    return f"{name} is idle and its check with another node, {other}, is due ({last})"

@@ -2,7 +2,13 @@
 
 from collections import Counter, defaultdict
 
-from tidegate.core.model.idle_check import DAY_S, SECONDS_PER_HOUR, is_idle_check_name
+from tidegate.core.model.idle_check import (
+    DAY_S,
+    FOUND_PAIR,
+    SECONDS_PER_HOUR,
+    is_idle_check_name,
+)
+from tidegate.core.model.orders import Order, OrderKind
 from tidegate.sim.checks.witness import Check, Witness
 from tidegate.sim.slurm_parts import SimJob
 
@@ -11,7 +17,9 @@ UNSEEN = 1.25
 
 
 class IdleTestsBounded(Check):
-    """Idle nodes are tested one at a time in a pool, and within the GPU-hours of a day."""
+    """Idle nodes are tested one or two at a time in a pool, within the GPU-hours of a day, and who
+    fails beside a sick one is not drained for it.
+    """
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
@@ -24,8 +32,14 @@ class IdleTestsBounded(Check):
         pools = Counter(self._pool(each) for each in [*self._running(), job])
         pool, count = pools.most_common(1)[0]
         if count > 1:
-            raise self.broken(f"{count} nodes of pool {pool} are tested at once")
+            raise self.broken(f"{count} tests of pool {pool} run at once")
         self.ran.append(job)
+
+    def sent(self, order: Order) -> None:
+        if order.kind is OrderKind.DRAIN and order.text.startswith(FOUND_PAIR):
+            for name in order.names:
+                if name not in self.witness.chaos.sickened:
+                    raise self.broken(f"{name} is drained, and no test of it alone would fail")
 
     def passed(self, seconds: float) -> None:
         check = self.world.cluster.idle_check
@@ -42,9 +56,13 @@ class IdleTestsBounded(Check):
         return [each for each in self.ran if each.state == "RUNNING"]
 
     def _pool(self, job: SimJob) -> str:
-        return self.world.compute.everything[job.submit.node_name].pool
+        return self.world.compute.everything[_nodes(job)[0]].pool
 
     def _gpus(self, job: SimJob) -> int:
-        offering = self.world.compute.everything[job.submit.node_name].offering
-        found = self.world.cluster.instance_type(offering.instance_type)
-        return found.gpus if found else 0
+        offerings = (self.world.compute.everything[name].offering for name in _nodes(job))
+        found = (self.world.cluster.instance_type(each.instance_type) for each in offerings)
+        return sum(each.gpus for each in found if each)
+
+
+def _nodes(job: SimJob) -> list[str]:
+    return job.submit.node_name.split(",")
