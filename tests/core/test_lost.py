@@ -130,6 +130,29 @@ def test_what_ec2_stops_as_it_announced_is_ended_and_a_person_is_told_of_what_so
     assert ends or told
 
 
+@pytest.mark.parametrize("state", [InstanceState.STOPPING, InstanceState.STOPPED])
+@pytest.mark.parametrize(
+    ("phase", "before", "ends"),
+    [
+        (Phase.LAUNCHED, None, True),
+        (Phase.INTERRUPTED, Phase.LAUNCHED, True),
+        (Phase.INTERRUPTED, Phase.JOINED, False),
+        (Phase.JOINED, None, False),
+    ],
+)
+def test_what_stops_while_it_boots_is_ended_whatever_was_announced(
+    state: InstanceState, phase: Phase, before: Phase | None, ends: bool
+) -> None:
+    """AWS Health's word may come before the record that it is about."""
+    of = replace(record(NAME, phase=phase), interrupted_in=before)
+    given = snapshot(instances=[instance(NAME, state=state)], records=[of])
+
+    made = plan(given)
+
+    ended = [each.instance_ids for each in made.actions if isinstance(each, Terminate)]
+    assert ended == ([(NAME,)] if ends else [])
+
+
 def test_there_are_280_cells_and_a_node_is_in_its_own() -> None:
     every = list(cells())
 

@@ -9,7 +9,7 @@ from tidegate.core.fleet.holds import held_by, is_held
 from tidegate.core.fleet.joins import disappoints, rest
 from tidegate.core.fleet.ladder import Step, next_step
 from tidegate.core.fleet.members import Member
-from tidegate.core.fleet.orphans import end_retired, ended_mark
+from tidegate.core.fleet.orphans import end_stopped, ended_mark
 from tidegate.core.fleet.resume import is_kept
 from tidegate.core.interruption.save import is_announced, reclaim_at_s
 from tidegate.core.model.budgets import DisruptionReason
@@ -236,7 +236,7 @@ def _is_a_persons(node: Node, snapshot: Snapshot) -> bool:
 def _sure_end(member: Member, now_s: float) -> tuple[Action, ...]:
     """Describe may leave out an instance that lives; once forgotten it would run for ever."""
     if member.instance is not None:
-        return end_retired(member, now_s)
+        return end_stopped(member, now_s)
     return (Terminate((member.instance_id,), "EC2 does not show it any more"),)
 
 

@@ -23,15 +23,19 @@ def orphaned(silent_s: float) -> str:
     return f"it ended itself: it had heard nothing of its head for {silent_s / 60:.0f} min"
 
 
-def end_retired(member: Member, now_s: float) -> tuple[Terminate, ...]:
-    """End what EC2 has stopped at the time that AWS Health named: nobody starts it, and its disk
-    costs. What stops without such a word somebody has stopped, and a person is told.
+def end_stopped(member: Member, now_s: float) -> tuple[Terminate, ...]:
+    """End what EC2 has stopped at the time that AWS Health named, or what was stopped while it
+    booted: nobody starts it, and its disk costs. Another node that stops without such a word
+    somebody has stopped, and a person is told.
 
     Source: EC2 user guide, "Instance retirement": with a root volume on EBS it is stopped.
     """
+    if member.instance is None or member.instance.state not in STOPPED:
+        return ()
     cordon = member.record.cordon if member.record else None
     ends_at_s = cordon.ends_at_s if cordon else None
-    is_stopped = member.instance is not None and member.instance.state in STOPPED
-    if not is_stopped or ends_at_s is None or now_s < ends_at_s:
-        return ()
-    return (Terminate((member.instance_id,), "EC2 has stopped it, as AWS Health announced"),)
+    if ends_at_s is not None and now_s >= ends_at_s:
+        return (Terminate((member.instance_id,), "EC2 has stopped it, as AWS Health announced"),)
+    if member.was_booting:
+        return (Terminate((member.instance_id,), "it was stopped before it had joined"),)
+    return ()

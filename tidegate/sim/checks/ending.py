@@ -48,7 +48,7 @@ class NoStrayInstances(Check):
                 raise self.broken(f"{name} has run for {self.stray_s[name]:.0f} s without a node")
         for name, at_s in self.world.compute.stopped.items():
             stopped_s = self.witness.now_s - at_s
-            if stopped_s > self.bound_s and name in self.witness.hinted:
+            if stopped_s > self.bound_s and name in self.witness.announced:
                 raise self.broken(f"{name} was stopped {stopped_s:.0f} s ago and its disk costs")
 
     def ended(self, instance: Instance) -> None:

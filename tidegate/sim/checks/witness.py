@@ -48,7 +48,7 @@ class Witness:
     `views`, `digests`: what each planner that runs now has read, the outermost first; `head_s`:
     what time it was on the head's clock when it read the digest.
     `noticed`: instance -> when the interruption function acted on its notice; `hinted`: likewise
-    for what only cordons it; `registered`: instance -> when it became a node. `tokens`: those
+    for what only cordons it; `announced`: those whose end AWS Health told, and when; `registered`: instance -> when it became a node. `tokens`: those
     that EC2 was asked with before. `viewed_s`, `committed_s`: when each planner read the
     ledger, and wrote to it; `commits`: how often they did in all; `beaten`: those whose epoch was
     another's when they committed.
@@ -65,6 +65,7 @@ class Witness:
     beaten: set[int] = field(default_factory=set)
     noticed: dict[str, float] = field(default_factory=dict)
     hinted: dict[str, float] = field(default_factory=dict)
+    announced: dict[str, float] = field(default_factory=dict)
     registered: dict[str, float] = field(default_factory=dict)
     tokens: set[str] = field(default_factory=set)
 
@@ -334,6 +335,8 @@ class Checks:
             for name in subjects(one):
                 if name in self._known and self._cordons(one, name):
                     self.witness.hinted.setdefault(name, now_s)
+                    if isinstance(one, HealthNotice) and one.starts_at_s is not None:
+                        self.witness.announced.setdefault(name, one.starts_at_s)
 
     def _cordons(self, one: News, name: str) -> bool:
         """Whether a node is to be left for these news, and not for others that got lost."""
