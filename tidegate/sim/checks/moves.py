@@ -1,5 +1,6 @@
 """The invariants of jobs that are moved to spot while they run."""
 
+from tidegate.agent.loop import HEARTBEAT_S
 from tidegate.core.model.drain_reason import DrainCode, read
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.orders import Order, OrderKind
@@ -93,7 +94,8 @@ def _is_ready(node: Node, job: Job) -> bool:
 
 class NotBackAndForth(Check):
     """No job is moved twice within two boots, and none that was moved ends after its deadline where
-    nothing else has gone wrong since.
+    nothing else has gone wrong since. A head that reports more seldom than the agent's own heartbeat
+    says late that a limit has room again: there a job may wait too long.
     """
 
     def __init__(self, witness: Witness) -> None:
@@ -121,7 +123,9 @@ class NotBackAndForth(Check):
             due_s = due_by_s(job.submit.comment) if job else None
             if job is None or due_s is None:
                 self.moved_s.pop(job_id) if job is None else None
-            elif self.witness.now_s > due_s and self.witness.chaos.was_calm_since(
-                moved_s, *TROUBLE
-            ):
+            elif self.witness.now_s > due_s and self._was_well(job, moved_s):
                 raise self.broken(f"job {job_id} was moved, and is {job.state} after its deadline")
+
+    def _was_well(self, job: SimJob, since_s: float) -> bool:
+        is_slow = job.state == "PENDING" and self.world.heartbeat_s > HEARTBEAT_S
+        return not is_slow and self.witness.chaos.was_calm_since(since_s, *TROUBLE)
