@@ -54,7 +54,7 @@ FAULTS_OF_DOING = (
     fault(
         "a hint of AWS is not heeded",
         becomes(
-            "service.interruptions:Interruptions._orders",
+            "service.interruptions:Interruptions._draining",
             "_by_reason(OrderKind.DRAIN, ...)",
             "()",
         ),

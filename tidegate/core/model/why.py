@@ -75,7 +75,8 @@ PASSED_OVER = MappingProxyType(
 class WhyNot:
     """One obstacle. `pool` "": not one pool's. `offering`: the one that rests, or the nearest
     that would fit. `until_s`: when it passes by itself, None: not by itself.
-    `missing`: dimension, what the job asks of a node (None: without end), the most that the pool has.
+    `missing`: dimension, what the job asks of a node (None: without end), the most that the pool
+    has.
     `remedy`: what somebody has to do, "": nothing is known.
     `words`: EC2's own, of what rests.
     """

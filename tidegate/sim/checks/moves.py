@@ -94,7 +94,7 @@ def _is_ready(node: Node, job: Job) -> bool:
 
 class NotBackAndForth(Check):
     """No job is moved twice within two boots, and none that was moved ends after its deadline where
-    nothing else has gone wrong since. A head that reports more seldom than the agent's own heartbeat
+    nothing else has gone wrong since. A head that reports more seldom than the agent by itself
     says late that a limit has room again: there a job may wait too long.
     """
 

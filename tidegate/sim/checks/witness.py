@@ -48,8 +48,9 @@ class Witness:
     `views`, `digests`: what each planner that runs now has read, the outermost first; `head_s`:
     what time it was on the head's clock when it read the digest.
     `noticed`: instance -> when the interruption function acted on its notice; `hinted`: likewise
-    for what only cordons it; `announced`: those whose end AWS Health told, and when; `registered`: instance -> when it became a node. `tokens`: those
-    that EC2 was asked with before. `viewed_s`, `committed_s`: when each planner read the
+    for what only cordons it; `announced`: those whose end AWS Health told, and when it is;
+    `registered`: instance -> when it became a node. `tokens`: those that EC2 was asked with
+    before. `viewed_s`, `committed_s`: when each planner read the
     ledger, and wrote to it; `commits`: how often they did in all; `beaten`: those whose epoch was
     another's when they committed.
     """
