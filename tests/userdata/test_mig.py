@@ -8,21 +8,32 @@ import pytest
 
 USERDATA = Path(__file__).parents[2] / "userdata"
 STAGE = USERDATA / "node" / "mig.sh"
+SYSTEMCTL = """case $1 in
+    is-active) grep -qx "${*: -1}" HERE/active ;;
+    *) echo "$*" >>HERE/calls
+       [[ $1 != stop ]] || sed -i "/^$2\\$/d" HERE/active
+       [[ $1 != start ]] || echo "$2" >>HERE/active ;;
+esac"""
+# Source: NVIDIA's MIG User Guide, "Enable MIG Mode".
+CUT = "[[ ! -s HERE/active ]] || { echo 'In use by another client' >&2; exit 1; }"
 PENDING, ENABLED, NEVER = "Disabled, Enabled", "Enabled, Enabled", "[N/A], [N/A]"
 
 
-def applied(folder: Path, modes: str) -> tuple[bool, list[str]]:
+def applied(folder: Path, modes: str, holders: str = "") -> tuple[bool, list[str]]:
     """Of GPUs that say `modes` after a cut that failed: whether the boot goes on, and what
-    systemctl was asked.
+    systemctl was asked to do. With `holders`, words: units that run, and have the GPUs open; the
+    cut fails by them alone then.
     """
+    (folder / "active").write_text("".join(f"{each}\n" for each in holders.split()))
     commands = folder / "bin"
     commands.mkdir(exist_ok=True)
     (folder / "run").mkdir(exist_ok=True)
     for name, line in (
-        ("nvidia-mig-parted", "echo error resetting all GPUs >&2; exit 1"),
-        ("nvidia-smi", f"echo '{modes}'"),
-        ("systemctl", f'echo "$*" >>{folder}/calls'),
+        ("nvidia-mig-parted", CUT if holders else "echo error resetting all GPUs >&2; exit 1"),
+        ("nvidia-smi", f"[[ $1 == -* ]] && echo '{modes}'"),
+        ("systemctl", SYSTEMCTL),
     ):
+        line = line.replace("HERE", str(folder))
         (commands / name).write_text(f"#!/bin/bash\n{line}\n")
         (commands / name).chmod(0o755)
     stage = folder / "mig.sh"
@@ -52,6 +63,14 @@ def test_a_mode_that_waits_for_a_reset_comes_with_one_reboot(tmp_path: Path) -> 
 @pytest.mark.parametrize("modes", [ENABLED, NEVER])
 def test_a_cut_that_failed_for_another_reason_reboots_nothing(tmp_path: Path, modes: str) -> None:
     assert applied(tmp_path, modes) == (False, [])
+
+
+def test_monitors_let_the_gpus_go_while_they_are_cut(tmp_path: Path) -> None:
+    """The mode of a Hopper is lost by a reboot, so none could help there."""
+    _, asked = applied(tmp_path, NEVER, "nvidia-dcgm dcgm-exporter")
+
+    stopped = ["stop nvidia-dcgm", "stop dcgm-exporter"]
+    assert asked == [*stopped, *(each.replace("stop", "start") for each in stopped)]
 
 
 def test_a_runner_that_a_reboot_ends_does_not_say_that_the_boot_failed(tmp_path: Path) -> None:

@@ -9,6 +9,9 @@
 # them by these. At each boot anew: a layout may outlive it, the numbers of the files need not.
 
 readonly CONFIGURATION=/etc/tidegate/mig.yaml UUIDS=/etc/tidegate/mig
+# Monitors of the image that have the GPUs open, and then no mode changes ("In use by another client"); NVIDIA's
+# own service for MIG stops them too (mig-parted, deployments/systemd/hooks.sh).
+readonly MONITORS='nvsm nvidia-dcgm dcgm dcgm-exporter'
 readonly CAPABILITIES=/proc/driver/nvidia/capabilities REBOOTED=/var/lib/tidegate/mig-rebooted
 
 configuration() {
@@ -34,7 +37,7 @@ apply() {
     command -v nvidia-mig-parted >/dev/null ||
         refuse "the image has no nvidia-mig-parted, which partitions GPUs: bake one that does"
     configuration | put_file "$CONFIGURATION" 644
-    nvidia-mig-parted apply -f "$CONFIGURATION" -c tidegate || reboot_for_mode
+    without_monitors nvidia-mig-parted apply -f "$CONFIGURATION" -c tidegate || reboot_for_mode
     describe | sort -s -k 1,1 >"$RUN_DIR/mig"
     cut -d' ' -f2 "$RUN_DIR/mig" | put_file "$UUIDS" 644
     while read -r profile _ files; do
@@ -42,9 +45,24 @@ apply() {
     done <"$RUN_DIR/mig" | put_file /etc/slurm/gres.node.conf 644
 }
 
+without_monitors() {
+    local each stopped='' code=0
+    for each in $MONITORS; do
+        if systemctl is-active --quiet "$each"; then
+            systemctl stop "$each"
+            stopped+=" $each"
+        fi
+    done
+    "$@" || code=$?
+    for each in $stopped; do
+        systemctl start "$each" || echo "$each does not start again"
+    done
+    return "$code"
+}
+
 # The mode of an A100 waits for a reset of the GPUs, which a virtual machine may not be let make and
 # the driver refuses while a program has it open; it is kept over a reboot, and is on after it. Newer GPUs need
-# no reset. Once, or GPUs that do not take it would boot for ever. Source: mig-parted,
+# no reset, and lose the mode by a reboot. Once, or GPUs that do not take it would boot for ever. Source: mig-parted,
 # deployments/systemd; NVIDIA's MIG User Guide, "Enable MIG Mode".
 reboot_for_mode() {
     is_mode_pending && [[ ! -e $REBOOTED ]] || return 1
