@@ -163,7 +163,7 @@ def test_an_order_that_was_lost_is_given_again_and_not_for_ever() -> None:
     assert ordered(plan(late)) == [OrderKind.RELEASE]
 
 
-# 22.05 opens what it gives up, 23.11 and later leave it drained and say both words.
+# Before 23.11.6 Slurm opens what it gives up; since then it leaves it drained.
 @pytest.mark.parametrize(
     ("state", "words"),
     [

@@ -36,6 +36,14 @@ def test_faults_of_accounting_are_told_to_who_has_it():
     assert len(rights) == 1
 
 
+def test_faults_of_shards_are_told_to_who_has_them():
+    changes = {"pools.t4.gpu": {"shards_per_gpu": 4}}
+    file = parse_cluster(yaml.safe_dump(good(changes)), "test.yaml")
+
+    assert file.slurm.version == "23.11"
+    assert len([each for each in told(file) if "shards" in each]) == 2
+
+
 @pytest.mark.parametrize(
     "file",
     [
@@ -69,5 +77,6 @@ def test_each_fault_says_what_where_and_what_to_do():
     for each in faults():
         assert each.release in TESTED_SLURM_VERSIONS, each.name
         assert each.verdict in ("handled", "warn", "refuse"), each.name
+        assert each.when in ("", "accounting", "shards"), each.name
         assert each.what, each.name
         assert each.advice, each.name

@@ -44,7 +44,7 @@ class SimReboots:
         for node in [each for each in self._asked() if self._due_s(each) <= now_s]:
             self.table.changed()
             if node.reboot == ISSUED:
-                node.reboot = ""  # 22.05 opens it too; later ones leave it drained
+                node.reboot = ""  # drained; before 23.11.6 it is open
                 node.reason += " : reboot timed out"
                 continue
             node.reboot, node.is_down = ISSUED, True

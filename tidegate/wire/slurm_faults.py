@@ -16,7 +16,8 @@ CHANGELOG = "SchedMD's CHANGELOG"
 class SlurmFault:
     """A fault of the patches `first` to `until` - 1 of a release; None: of all from `first` on.
 
-    `verdict`: "handled" by Tidegate, "warn" or "refuse". `is_of_accounting`: met only with it.
+    `verdict`: "handled" by Tidegate, "warn" or "refuse". `when`: what a cluster that can meet it
+    has, accounting or shards; "" for every one.
     """
 
     name: str
@@ -27,7 +28,7 @@ class SlurmFault:
     what: str
     advice: str
     source: str = CHANGELOG
-    is_of_accounting: bool = False
+    when: str = ""
 
     def has(self, patch: int) -> bool:
         return self.first <= patch and (self.until is None or patch < self.until)
@@ -35,15 +36,22 @@ class SlurmFault:
 
 def slurm_findings(file: ClusterFile) -> tuple[Finding, ...]:
     """What speaks against the file's Slurm: of the system's own by its patch, else in one line."""
+    has = _parts(file)
     told = [
         each
         for each in faults()
         if each.release == file.slurm.version
         and each.verdict != "handled"
-        and (file.slurm.accounting or not each.is_of_accounting)
+        and (not each.when or each.when in has)
     ]
     patch = _own_patch(file)
     return tuple(_of_patch(told, patch) if patch is not None else _of_release(told))
+
+
+def _parts(file: ClusterFile) -> set[str]:
+    found = {"accounting"} if file.slurm.accounting else set()
+    shares = any(t.shards_per_gpu for pool in file.cluster.pools for t in pool.instance_types)
+    return found | ({"shards"} if shares else set())
 
 
 @cache
@@ -59,7 +67,7 @@ def faults() -> tuple[SlurmFault, ...]:
             what=row["what"],
             advice=row["advice"],
             source=row.get("source", CHANGELOG),
-            is_of_accounting=row.get("when") == "accounting",
+            when=row.get("when", ""),
         )
         for row in _load()["faults"]
     )
