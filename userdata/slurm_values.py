@@ -120,8 +120,9 @@ class SlurmPartition:
 _OURS = frozenset(
     {
         *("authinfo", "authtype", "backupaddr", "backupcontroller", "clustername", "controladdr"),
-        *("controlmachine", "credtype", "downnodes", "frontendname", "grestypes", "include"),
-        *("logtimeformat", "maxnodecount", "nodename", "nodeset", "partitionname", "prolog"),
+        *("controlmachine", "credtype", "downnodes", "epilog", "frontendname", "grestypes"),
+        *("include", "logtimeformat", "maxnodecount", "nodename", "nodeset", "partitionname"),
+        *("prolog", "rebootprogram"),
         *("resumefailprogram", "resumeprogram", "returntoservice", "selecttype", "slurmctldaddr"),
         *("slurmctldhost", "slurmctldlogfile", "slurmctldpidfile", "slurmctldport"),
         *("slurmdlogfile", "slurmdpidfile", "slurmdspooldir", "slurmduser", "slurmuser"),
@@ -180,6 +181,10 @@ class SlurmConfValues:
         check_settings("settings", self.settings)
         check_settings("cgroup", self.cgroup)
         _check_ours(self.settings)
+        if self.has_task_prolog and any(key.lower() == "taskprolog" for key, _ in self.settings):
+            raise ValueError(
+                "settings TaskProlog: by ours tasks hear of EFA, MIG, MPS and job roles"
+            )
         check_positive("max_nodes, slurmctld_port", self.max_nodes, self.slurmctld_port)
         known = {pool.name for pool in self.pools}
         unknown = {name for part in self.partitions for name in part.pools} - known

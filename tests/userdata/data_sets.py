@@ -10,8 +10,8 @@ BASH = ["/bin/bash"]
 PLACE = "s3://sets/imagenet"
 
 # Lists the sizes in `listed`, copies what is in `objects`, and fails with the words of `says` or
-# `sync_says` where they are. Counts its calls. Of a metadata service that answers the try in `answers`
-# alone it takes no credentials before (botocore's configprovider.py: one try of a second).
+# `sync_says` where they are. Counts its calls. Of a metadata service that answers the try in
+# `answers` alone it takes no credentials before (botocore, configprovider.py: one try of a second).
 AWS = """#!/bin/bash
 echo "$*" >>{here}/calls
 if ((${{AWS_METADATA_SERVICE_NUM_ATTEMPTS:-1}} < $(cat {here}/answers 2>/dev/null || echo 1))); then

@@ -90,7 +90,7 @@ def test_canonical_s_images_ask_the_directory_for_keys_too(tmp_path: Path) -> No
     done = login(tmp_path, f"{put} let_in && has_logins")
 
     assert done.returncode == 0, done.stderr
-    assert os.readlink(tmp_path / "etc" / name) == "/dev/null"
+    assert (tmp_path / "etc" / name).readlink() == Path("/dev/null")
     told = (tmp_path / "calls").read_text().splitlines()
     assert told == ["daemon-reload", "try-restart ssh", "reload ssh"]
 

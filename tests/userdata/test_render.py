@@ -157,11 +157,24 @@ def test_a_setting_cannot_bring_another_one_along(where, value):
 
 
 @pytest.mark.parametrize(
-    "key", ["ClusterName", "slurmctldhost", "NODENAME", "StateSaveLocation", "Prolog", "AuthType"]
+    "key",
+    [
+        *("ClusterName", "slurmctldhost", "NODENAME", "StateSaveLocation", "AuthType"),
+        *("Prolog", "Epilog", "RebootProgram"),
+    ],
 )
 def test_settings_that_tidegate_writes_itself_are_refused(key):
     with pytest.raises(ValueError, match=f"settings {key}: must not be set"):
         replace(SLURM, settings=((key, "x"),))
+
+
+def test_what_tasks_hear_of_is_not_replaced():
+    """Without it a task with MIG finds no device, and none finds its role."""
+    own = (("TaskProlog", "/site/task-prolog"),)
+
+    with pytest.raises(ValueError, match="settings TaskProlog: "):
+        replace(SLURM, settings=own, has_task_prolog=True)
+    assert "TaskProlog=/site/task-prolog" in slurm_conf(replace(SLURM, settings=own))
 
 
 def test_slurmctld_stays_configless():

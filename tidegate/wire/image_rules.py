@@ -85,6 +85,22 @@ def _shards_beside_layouts(parts: Parts) -> Iterator[Problem]:
             yield Problem(("pools", name, "gpu", "shards_per_gpu"), text)
 
 
+def _task_prolog(parts: Parts) -> Iterator[Problem]:
+    """Slurm runs one, and without ours no task finds its part of a GPU or its role."""
+    slurm = parts.slurm
+    own = [key for key in (slurm.settings if slurm else ()) if key.lower() == "taskprolog"]
+    needs = bool(parts.job_role_keys) or any(
+        pool.efa or pool.job_role or pool.gpu.mig or pool.gpu.mig_profiles or pool.gpu.mps
+        for pool in parts.pools.values()
+    )
+    if own and needs and not parts.containers:
+        text = (
+            "by Tidegate's own tasks hear of efa, mig, mig_profiles, mps and job_role, and Slurm"
+            " runs one: leave it out, or those"
+        )
+        yield Problem(("slurm", "settings", own[0]), text)
+
+
 def _software(parts: Parts) -> Iterator[Problem]:
     """What AWS's and Canonical's images hold is known; only an image of one's own may say it."""
     if parts.is_own_image or not parts.software:
@@ -159,6 +175,7 @@ IMAGE_RULES = (
     _layouts,
     _choices,
     _shards_beside_layouts,
+    _task_prolog,
     _software,
     _head_image,
     _repositories,

@@ -26,6 +26,7 @@ MARKET_WORDS = ("spot", "on-demand", "reserved", "capacity-block")
 OWN_SETTINGS = frozenset(
     {
         *("authtype", "clustername", "controladdr", "controlmachine", "include", "maxnodecount"),
+        *("epilog", "rebootprogram"),
         *("nodename", "nodeset", "partitionname", "prolog", "returntoservice", "slurmctldhost"),
         *("slurmctldlogfile", "slurmctldparameters", "slurmctldport", "slurmuser", "treewidth"),
         *("statesavelocation", "downnodes", "frontendname", "selecttype", "grestypes"),
@@ -37,9 +38,15 @@ OWN_SETTINGS = frozenset(
 )
 
 
+# Where nodes look for more scripts of these (userdata/node/slurmd.sh).
+_FOLDERS = {"prolog": "/etc/tidegate/prolog.d", "epilog": "/etc/tidegate/epilog.d"}
+
+
 def _setting(value: str) -> str:
     if value.lower() in OWN_SETTINGS:
-        raise ValueError(f"{value} is written by Tidegate itself")
+        folder = _FOLDERS.get(value.lower(), "")
+        remedy = f"; hooks.on_node_configured may put scripts NAME.sh into {folder}"
+        raise ValueError(f"{value} is written by Tidegate itself{remedy if folder else ''}")
     return value
 
 
