@@ -15,6 +15,14 @@ set -euo pipefail
 umask 022
 cd "${BASH_SOURCE[0]%/*}"
 
+# The runner hears of ended stages by `wait -p`, which came with bash 5.1: Amazon Linux 2 and Ubuntu 20.04
+# have an older one, and would fail in words that nobody understands.
+if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 501)); then
+    echo "tidegate stage runner failed (exit 78): the image has bash $BASH_VERSION, a boot needs 5.1" >>/dev/console
+    ! grep -qx ROLE=node /etc/tidegate/boot.env || systemctl poweroff
+    exit 78
+fi
+
 # shellcheck source=/dev/null
 source ./lib.sh
 

@@ -84,6 +84,7 @@ def test_efa_needs_types_with_alike_interfaces_and_a_way_out(instance_types, cha
 
 
 OWN = "ami-0123456789abcdef0"
+OLD_SHELL = ("R22", True)
 
 
 @pytest.mark.parametrize(
@@ -115,9 +116,15 @@ OWN = "ami-0123456789abcdef0"
             [("R08", True)],
         ),
         ("g5.xlarge", OWN, {"aws_ofi_nccl": "1.21.1", "efa_installer": "1.43.2"}, []),
-        ("g5.xlarge", OWN, {"os": "al2", "efa_installer": "1.50.0"}, [("R10", True)]),
-        ("g5.xlarge", OWN, {"os": "al2", "efa_installer": "1.49.0"}, []),
-        ("g5.xlarge", OWN, {"os": "ubuntu20.04", "efa_installer": "1.45.1"}, [("R10", True)]),
+        ("g5.xlarge", OWN, {"os": "al2", "efa_installer": "1.50.0"}, [("R10", True), OLD_SHELL]),
+        ("g5.xlarge", OWN, {"os": "al2", "efa_installer": "1.49.0"}, [OLD_SHELL]),
+        (
+            "g5.xlarge",
+            OWN,
+            {"os": "ubuntu20.04", "efa_installer": "1.45.1"},
+            [("R10", True), OLD_SHELL],
+        ),
+        ("g5.xlarge", OWN, {"os": "ubuntu22.04", "efa_installer": "1.45.1"}, []),
     ],
 )
 def test_versions_that_do_not_go_together_are_found(instance_type, image, software, found):

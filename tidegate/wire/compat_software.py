@@ -66,6 +66,7 @@ def software_rules(has: SoftwareModel) -> Iterator[Finding]:
             yield from _cuda_of_driver(has.cuda, has.driver)
     yield from _plugin(has)
     yield from _dropped_os(has)
+    yield from _old_shell(has)
 
 
 def _driver_too_old(card: Card, driver: str) -> Iterator[Finding]:
@@ -188,3 +189,10 @@ def _dropped_os(has: SoftwareModel) -> Iterator[Finding]:
                 continue
             text = f"EFA's installer {each['efa_installer']} and later has none for {has.os}"
             yield Finding("R10", is_sure(each), "software.os", text, sources(each["src"]))
+
+
+def _old_shell(has: SoftwareModel) -> Iterator[Finding]:
+    """Source: bash's CHANGES, 5.1, `wait -p`, which userdata/boot.sh needs."""
+    if bash := {"ubuntu20.04": "5.0", "al2": "4.2"}.get(has.os or ""):
+        text = f"{has.os} has bash {bash}, and a node's boot needs 5.1"
+        yield Finding("R22", True, "software.os", text, "bash's CHANGES, 5.1")
