@@ -7,12 +7,14 @@ readonly PROLOG=/etc/tidegate/task-prolog ENVIRONMENT=/etc/tidegate/task.env
 
 # NCCL and MPI take EFA without being told, and no bridge of a container for their first handshake.
 # Whether a device does RDMA libfabric finds out by itself; asked for on one that cannot (of G4dn, G5,
-# C5n), it ends the program. Source: libfabric, prov/efa, efa_rdm_get_use_device_rdma.
+# C5n), it ends the program. Of those of P4d and Trn it makes no use for older programs unless it is asked.
+# Source: libfabric, prov/efa, efa_rdm_get_use_device_rdma; AWS Neuron's and NCCL's guides for EFA.
 environment() {
     # The metadata service, which would tell the region, is not for jobs.
     [[ -z $JOB_ROLES ]] || printf '%s\n' "AWS_REGION=$AWS_REGION" "AWS_DEFAULT_REGION=$AWS_REGION"
     ((EFA == 0)) ||
         printf '%s\n' FI_PROVIDER=efa FI_EFA_FORK_SAFE=1 'NCCL_SOCKET_IFNAME=^lo,docker'
+    ((EFA == 0)) || [[ $GPU_TYPE != a100* && $GPU_TYPE != trainium* ]] || echo FI_EFA_USE_DEVICE_RDMA=1
 }
 
 prolog() {
