@@ -62,6 +62,27 @@ def test_a_second_run_changes_nothing(node):
     assert node.users_after(ADA) == node.users_after(ADA) == [ROOT, OWN, ADA]
 
 
+def test_prologs_of_jobs_that_start_together_keep_nobody_who_is_gone(node, tmp_path):
+    """The second comes when the first has put the list in its place, and not the file yet."""
+    node.users_after(ADA, BOB)
+    (node.published / "passwd").write_text(f"{ADA}\n")
+    slow = tmp_path / "bin" / "mv"
+    slow.parent.mkdir()
+    slow.write_text('#!/bin/sh\n/bin/mv "$@"; [ "$2" != passwd ] || sleep 0.2\n')
+    slow.chmod(0o755)
+    env = {"PATH": f"{slow.parent}:/usr/bin:/bin"}
+
+    running = []
+    for _ in range(2):
+        running.append(
+            subprocess.Popen(["bash", "-c", f"sleep 0.0{len(running)}; {node.script}"], env=env)
+        )
+    codes = [each.wait() for each in running]
+
+    assert codes == [0, 0]
+    assert (node.etc / "passwd").read_text().splitlines() == [ROOT, OWN, ADA]
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -29,7 +29,10 @@ prolog_of_files() {
     cat <<'END_OF_PROLOG'
 # Never fails: a job whose user has no name yet runs all the same, by number. The node's own lines
 # are those that were not published at the last time; no published one takes their names or numbers.
-cd /var/lib/tidegate-users || exit 0
+# One at a time: of two that jobs start together one would take what the other has just published for
+# the node's own.
+cd /var/lib/tidegate-users && exec 9>.lock || exit 0
+flock -w 10 9 || exit 0
 for database in passwd group; do
     touch "$database"
     timeout 5 cat "$published/$database" >"$database.$$" 2>/dev/null &&
