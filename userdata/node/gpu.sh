@@ -10,7 +10,7 @@ apply() {
     # Of parts of GPUs the stage mig tells, and may find nothing to do.
     [[ -n $LAYOUT ]] || : >/etc/slurm/gres.node.conf
     if [[ $GRES == neuron ]]; then
-        neuron_devices >/etc/slurm/gres.node.conf
+        { echo AutoDetect=off && neuron_devices; } >/etc/slurm/gres.node.conf
     fi
     ((GPUS > 0)) || return 0
     # Without persistence the driver may not have made the device files when slurmd asks. 25 s and
@@ -23,7 +23,8 @@ apply() {
     [[ -z $SHARDS ]] || echo "Name=shard Count=$((GPUS * SHARDS))" >>/etc/slurm/gres.node.conf
 }
 
-# AWS's own accelerators: the driver of the image makes a device file for each.
+# AWS's own accelerators: the driver of the image makes a device file for each. A dynamic node that tells
+# of no GPU looks for some by itself from Slurm 26.05 on, and takes these for GPUs (slurmd(8), -Z; gpu/nrt).
 neuron_devices() {
     local last=$((ACCELERATORS - 1))
     ((last > 0)) && echo "Name=neuron Type=$GPU_TYPE File=/dev/neuron[0-$last]" ||
