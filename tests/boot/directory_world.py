@@ -24,7 +24,7 @@ from userdata.directory import Directory, asked
 from userdata.render import LoginValues
 
 LAYER = Path("/var/tmp/tidegate-directory")
-# How Canonical's images start sshd, by a package that they have. Its options count before all files.
+# How Canonical's images start sshd, by a package of theirs. Its options count before all files.
 CONNECT = "systemd/system/ssh.service.d/ec2-instance-connect.conf"
 INSTANCE_CONNECT = """\
 [Service]
@@ -177,7 +177,7 @@ def specs(cloud: Cloud, found: Directory) -> tuple[MachineSpec, MachineSpec, Mac
 
 
 def sshd(machine: Machine) -> str:
-    """What systemd would start: a file in /etc takes the place of the package's of the same name."""
+    """What systemd would start: a file in /etc takes the place of the package's of its name."""
     line = f"cd /; cat $(ls -d etc/{CONNECT} usr/lib/{CONNECT} 2>/dev/null | head -n 1)"
     found = [
         each.partition("=")[2].replace("%%", "%").replace(" -D", "")
