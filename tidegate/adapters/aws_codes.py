@@ -220,6 +220,8 @@ IDEMPOTENCY_MISMATCH = frozenset(
 # A request repeated under its token, whose instances have ended meanwhile: it buys nothing more.
 # Source: RunInstances in boto/boto3#4406; what a fleet says then is not documented.
 TOKEN_OF_ENDED = "IdempotentInstanceTerminated"
+# Among the reasons of a cancelled transaction: more than a partition or the table takes.
+THROUGHPUT = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError"})
 TRANSACTION_CANCELLED = "TransactionCanceledException"
 CONDITION_FAILED = frozenset({"ConditionalCheckFailed", "ConditionalCheckFailedException"})
 

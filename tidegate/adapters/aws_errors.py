@@ -38,6 +38,7 @@ from tidegate.adapters.aws_codes import (
     SCORE_LIMIT,
     SUBNET,
     THROTTLING,
+    THROUGHPUT,
     TOKEN_OF_ENDED,
     TRANSACTION_CANCELLED,
     UNAVAILABLE,
@@ -197,6 +198,12 @@ def is_lost_race(error: ClientError) -> bool:
     """
     codes = {reason.get("Code", "None") for reason in cancellation_reasons(error)} - {"None"}
     return bool(codes) and codes <= LOST_RACE
+
+
+def is_too_fast(error: ClientError) -> bool:
+    """Whether a transaction was cancelled since the table could not take it as fast."""
+    codes = {reason.get("Code") for reason in cancellation_reasons(error)}
+    return not codes.isdisjoint(THROUGHPUT)
 
 
 def typed(code: str, message: str) -> Exception:

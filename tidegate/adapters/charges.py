@@ -20,14 +20,8 @@ from functools import reduce
 from itertools import batched
 from typing import TYPE_CHECKING
 
-from botocore.exceptions import ClientError
-
-from tidegate.adapters.aws_errors import (
-    aws_call,
-    cancellation_reasons,
-    is_lost_race,
-    tolerating,
-)
+from tidegate.adapters.aws_errors import aws_call, cancellation_reasons
+from tidegate.adapters.dynamodb_writes import Pause, sleep, transact
 from tidegate.adapters.ledger_items import OPEN_NAME, Item, key, number, packed, unpacked
 from tidegate.core.model.errors import Throttled
 from tidegate.core.model.ledger import Bill, Losses, Stretch
@@ -46,20 +40,24 @@ CHUNK = 40
 DIGITS = 9
 
 
-def charge(client: "DynamoDBClient", table: str, stretches: Sequence[Stretch]) -> None:
+def charge(
+    client: "DynamoDBClient", table: str, stretches: Sequence[Stretch], pause: Pause = sleep
+) -> None:
     """Count each stretch of a node that is known and that has not been counted.
 
     Errors: Throttled (also when a rival holds the counters, or has noted another price than the
     end of a node was reckoned with), NotAuthorized.
     """
     for chunk in batched(stretches, CHUNK, strict=False):
-        if not _is_counted(client, table, chunk):
+        if not _is_counted(client, table, chunk, pause):
             for each in chunk:
-                if not _is_counted(client, table, (each,)):
+                if not _is_counted(client, table, (each,), pause):
                     raise Throttled("another planner writes the counters of what was spent")
 
 
-def _is_counted(client: "DynamoDBClient", table: str, stretches: Sequence[Stretch]) -> bool:
+def _is_counted(
+    client: "DynamoDBClient", table: str, stretches: Sequence[Stretch], pause: Pause
+) -> bool:
     """All of them now, or the only one before; False: one of several was, or a rival writes."""
     writes = [
         *(_end_or_new_price(table, each) for each in stretches),
@@ -68,8 +66,8 @@ def _is_counted(client: "DynamoDBClient", table: str, stretches: Sequence[Stretc
         *_interruption_losses(table, stretches),
     ]
     with aws_call():
-        failed = tolerating(lambda: client.transact_write_items(TransactItems=writes), is_lost_race)
-    if not isinstance(failed, ClientError):
+        failed = transact(client, writes, pause)
+    if failed is None:
         return True
     reasons = cancellation_reasons(failed)
     if len(stretches) > 1 or any(each.get("Code") == "TransactionConflict" for each in reasons):

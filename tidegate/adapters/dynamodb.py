@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from tidegate.adapters.aws_errors import aws_call, is_condition_failed, is_lost_race, tolerating
+from tidegate.adapters.aws_errors import aws_call, is_condition_failed, tolerating
 from tidegate.adapters.charges import bills, charge
 from tidegate.adapters.dynamodb_notices import interrupt
-from tidegate.adapters.dynamodb_writes import write
+from tidegate.adapters.dynamodb_writes import Pause, sleep, transact, write
 from tidegate.adapters.ledger_items import (
     PARTITION,
     Item,
@@ -119,6 +119,7 @@ class DynamoLedger:
     table: str
     clock: Clock
     planner: str = field(default_factory=lambda: uuid.uuid4().hex)
+    pause: Pause = sleep
 
     def view(self) -> LedgerView:
         # The epoch first: whatever is committed between the reads then fails our commit.
@@ -171,18 +172,13 @@ class DynamoLedger:
         ]
         writes += [{"Update": order_update(self.table, *each)} for each in going.items()]
         with aws_call():
-            failed = tolerating(
-                # A repeat within ten minutes is answered by DynamoDB from its memory of the
-                # token. Later, the condition on the epoch fails, and the token beside the
-                # epoch tells whether it was this very commit that moved it. Once the next
-                # planner has moved the epoch on, the answer is False although the launches
-                # are recorded: they are in the ledger, and the next look finishes them.
-                lambda: self.client.transact_write_items(
-                    TransactItems=writes, ClientRequestToken=token
-                ),
-                is_lost_race,
-            )
-        return not isinstance(failed, ClientError) or is_own_commit(failed, token)
+            # A repeat within ten minutes is answered by DynamoDB from its memory of the token.
+            # Later, the condition on the epoch fails, and the token beside the epoch tells whether
+            # it was this very commit that moved it. Once the next planner has moved the epoch on,
+            # the answer is False although the launches are recorded: they are in the ledger, and
+            # the next look finishes them.
+            failed = transact(self.client, writes, self.pause, ClientRequestToken=token)
+        return failed is None or is_own_commit(failed, token)
 
     def take_launch(self, launch_id: str) -> bool:
         taken_at = {
@@ -200,7 +196,7 @@ class DynamoLedger:
 
     def finish_launches(self, *finished: Finished) -> None:
         """The status of a launch is never written before its nodes."""
-        write(self.client, (part for each in finished for part in self._finishing(each)))
+        write(self.client, (p for each in finished for p in self._finishing(each)), self.pause)
 
     def _finishing(self, finished: Finished) -> Iterator["TransactWriteItemTypeDef"]:
         for one in finished.nodes:
@@ -213,7 +209,7 @@ class DynamoLedger:
         self._write_each(phase_update(self.table, *each, now_s, KEPT_S) for each in phases.items())
 
     def charge(self, stretches: Sequence[Stretch]) -> None:
-        charge(self.client, self.table, stretches)
+        charge(self.client, self.table, stretches, self.pause)
 
     def bills(self, days: Collection[str]) -> tuple[Bill, ...]:
         return bills(self.client, self.table, days)
@@ -223,7 +219,8 @@ class DynamoLedger:
         reclaim_at_s: Mapping[str, float],
         interruption_losses: Mapping[str, InterruptionLoss] = NO_LOSSES,
     ) -> frozenset[str]:
-        return interrupt(self.client, self.table, reclaim_at_s, interruption_losses)
+        losses = interruption_losses
+        return interrupt(self.client, self.table, reclaim_at_s, losses, self.pause)
 
     def note_orphan(self, instance_id: str, silent_s: float) -> None:
         with aws_call():
@@ -245,7 +242,7 @@ class DynamoLedger:
         self._write_each(ungating_update(self.table, each) for each in instance_ids)
 
     def _write_each(self, updates: Iterable["UpdateTypeDef"]) -> None:
-        write(self.client, ({"Update": update} for update in updates))
+        write(self.client, ({"Update": update} for update in updates), self.pause)
 
     def resting(self, keys: Collection[RestKey]) -> tuple[Resting, ...]:
         packed_keys = [packed(key(resting_sk(each))) for each in sorted(set(keys))]
@@ -261,7 +258,7 @@ class DynamoLedger:
         return tuple(one for one in known.values() if now_s < one.until_s + RESTING_KEPT_S)
 
     def rest(self, *resting: Resting) -> None:
-        write(self.client, ({"Put": self._resting_put(each)} for each in resting))
+        write(self.client, ({"Put": self._resting_put(each)} for each in resting), self.pause)
 
     def _resting_put(self, resting: Resting) -> "PutTypeDef":
         expires_at = int(resting.until_s + RESTING_KEPT_S)

@@ -1,19 +1,20 @@
 """Interruptions in the ledger's table: a call for a hundred nodes, since a storm has a thousand."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import batched
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
-from tidegate.adapters.aws_errors import aws_call, is_condition_failed, is_lost_race, tolerating
+from tidegate.adapters.aws_errors import aws_call, is_condition_failed, tolerating
+from tidegate.adapters.dynamodb_writes import Pause, sleep, transact
 from tidegate.adapters.ledger_items import key, number, packed
 from tidegate.core.model.ledger import InterruptionLoss, Phase
 from tidegate.wire.records import INTERRUPTION_LOSS, encode
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef, UpdateTypeDef
+    from mypy_boto3_dynamodb.type_defs import UpdateTypeDef
 
 # DynamoDB takes 100 items in a transaction.
 CHUNK = 100
@@ -24,6 +25,7 @@ def interrupt(
     table: str,
     reclaim_at_s: Mapping[str, float],
     interruption_losses: Mapping[str, InterruptionLoss],
+    pause: Pause = sleep,
 ) -> frozenset[str]:
     """Note when EC2 takes these nodes back; those that could be noted. Errors: as `aws_call`.
 
@@ -37,17 +39,11 @@ def interrupt(
             for name, at_s in chunk
         }
         with aws_call():
-            if _together(client, updates.values()):
+            if transact(client, [{"Update": each} for each in updates.values()], pause) is None:
                 noted.update(updates)
             else:
                 noted.update(name for name, each in updates.items() if _alone(client, each))
     return frozenset(noted)
-
-
-def _together(client: "DynamoDBClient", updates: "Iterable[UpdateTypeDef]") -> bool:
-    writes: list[TransactWriteItemTypeDef] = [{"Update": update} for update in updates]
-    answer = tolerating(lambda: client.transact_write_items(TransactItems=writes), is_lost_race)
-    return not isinstance(answer, ClientError)
 
 
 def _alone(client: "DynamoDBClient", update: "UpdateTypeDef") -> bool:
