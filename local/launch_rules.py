@@ -7,7 +7,7 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,8 +17,13 @@ import moto
 from moto.ec2.exceptions import EC2ClientError
 
 USER_DATA_BYTES_MAX = 16 * 1024
-# Source: EC2 user guide, "Quotas for EC2 Fleet and Spot Fleet" and "Tag restrictions".
+# Source: botocore's model of CreateFleet, which names it for other fleets than instant ones, and no
+# figure for these.
 OVERRIDES_MAX = 300
+# Sources: the same (MinTargetCapacity); EC2 developer guide, "Ensuring idempotency".
+MIN_CAPACITY_MAX = 1000
+TOKEN_CHARACTERS_MAX = 64
+# Source: EC2 user guide, "Tag restrictions".
 TAGS_MAX = 50
 TAG_VALUE_MAX = 256
 
@@ -58,7 +63,10 @@ class Asked:
 
 def of_launch(asked: Asked) -> Refused | None:
     """What EC2 says first against launching this."""
-    rules = (_too_small(asked), _interfaces(asked), _metadata_tags(asked), _not_offered(asked))
+    rules = (
+        *(_too_small(asked), _interfaces(asked), _metadata_tags(asked), _not_offered(asked)),
+        _too_many_tags(asked),
+    )
     return next((each for each in rules if each), None)
 
 
@@ -85,7 +93,28 @@ def of_fleet(params: Data, zone_of: Mapping[str, str]) -> Refused | None:
     if len(set(pools)) < len(pools):
         words = "The fleet configuration contains duplicate instance pools."
         return Refused("InvalidFleetConfig", words)
-    return _tags(params.get("TagSpecifications", ()))
+    return _tags(params.get("TagSpecifications", ())) or _minimum(params) or _token(params)
+
+
+def _minimum(params: Data) -> Refused | None:
+    """The rule is the model's; the codes are those that EC2 has for its kind."""
+    for name in ("OnDemandOptions", "SpotOptions"):
+        options = params.get(name) or {}
+        least = int(options.get("MinTargetCapacity") or 0)
+        single = ("SingleAvailabilityZone", "SingleInstanceType")
+        if least > MIN_CAPACITY_MAX:
+            return Refused("InvalidParameterValue", f"{name}: MinTargetCapacity is {least}")
+        if least and not any(_is_true(options.get(each)) for each in single):
+            words = f"{name}: MinTargetCapacity needs {' or '.join(single)}"
+            return Refused("InvalidParameterCombination", words)
+    return None
+
+
+def _token(params: Data) -> Refused | None:
+    token = str(params.get("ClientToken", ""))
+    if len(token) <= TOKEN_CHARACTERS_MAX and token.isascii():
+        return None
+    return Refused("InvalidClientToken", "The specified client token is not valid.")
 
 
 def of_template(data: Data) -> Refused | None:
@@ -153,6 +182,24 @@ def _metadata_tags(asked: Asked) -> Refused | None:
     return None
 
 
+def _too_many_tags(asked: Asked) -> Refused | None:
+    """Those of the request and of its template together."""
+    of_template = [
+        str(tag["Key"])
+        for each in asked.data.get("TagSpecifications") or ()
+        if each.get("ResourceType") == "instance"
+        for tag in each.get("Tags") or ()
+    ]
+    return _limit_of_tags({*asked.tags, *of_template})
+
+
+def _limit_of_tags(keys: Collection[Any]) -> Refused | None:
+    if len(keys) <= TAGS_MAX:
+        return None
+    words = f"The maximum number of Tags for a resource has been reached ({TAGS_MAX})."
+    return Refused("TagLimitExceeded", words)
+
+
 def _not_offered(asked: Asked) -> Refused | None:
     """Sources: compiler-explorer/infra#601 (fleets), skyplane-project/skyplane#172."""
     zones = offered(asked.zone[:-1]).get(asked.instance_type)
@@ -169,9 +216,8 @@ def _not_offered(asked: Asked) -> Refused | None:
 def _tags(specifications: Sequence[Data]) -> Refused | None:
     for each in specifications:
         tags = each.get("Tags", ())
-        if len(tags) > TAGS_MAX:
-            words = f"The maximum number of Tags for a resource has been reached ({TAGS_MAX})."
-            return Refused("TagLimitExceeded", words)
+        if refused := _limit_of_tags(tags):
+            return refused
         for tag in tags:
             if len(str(tag.get("Value", ""))) > TAG_VALUE_MAX:
                 words = f"Tag value exceeds the maximum length of {TAG_VALUE_MAX} characters"

@@ -193,6 +193,42 @@ def test_a_launch_has_50_tags_of_256_letters(cloud: LocalCloud, names: CloudName
     assert (code, "256" in said) == ("InvalidParameterValue", True)
 
 
+def test_the_tags_of_a_launch_count_with_those_of_its_template(
+    cloud: LocalCloud, names: CloudNames
+) -> None:
+    of_template = [{"Key": f"key{number}", "Value": "x"} for number in range(49)]
+    tagged = template(cloud, TagSpecifications=[{"ResourceType": "instance", "Tags": of_template}])
+
+    ((code, _),) = errors(fleet(cloud, tagged, [override(names)], {"one": "x", "two": "x"}))
+    same = fleet(cloud, tagged, [override(names)], {"one": "x", "key7": "y"})
+
+    assert code == "TagLimitExceeded"
+    assert len(same["Instances"]) == 1
+
+
+def test_a_fleet_s_minimum_and_token_are_within_ec2_s_bounds(
+    cloud: LocalCloud, names: CloudNames
+) -> None:
+    ec2, asked = cloud.client("ec2"), {"Type": "instant"}
+    configs = [
+        {
+            "LaunchTemplateSpecification": {"LaunchTemplateId": template(cloud), "Version": "1"},
+            "Overrides": [override(names)],
+        }
+    ]
+    target = {"TotalTargetCapacity": 2, "DefaultTargetCapacityType": "on-demand"}
+    asked |= {"LaunchTemplateConfigs": configs, "TargetCapacitySpecification": target}
+
+    def said(**more: Any) -> str:
+        return refused(ec2.create_fleet, **asked, **more)[0]
+
+    assert said(OnDemandOptions={"MinTargetCapacity": 2}) == "InvalidParameterCombination"
+    zone = {"SingleAvailabilityZone": True}
+    assert said(OnDemandOptions={"MinTargetCapacity": 1001, **zone}) == "InvalidParameterValue"
+    assert said(ClientToken="x" * 65) == "InvalidClientToken"
+    assert ec2.create_fleet(**asked, ClientToken="x" * 64)["Instances"]
+
+
 def test_an_instance_may_be_listed_later_than_it_was_launched(
     cloud: LocalCloud, names: CloudNames
 ) -> None:

@@ -10,6 +10,7 @@ from tidegate.core.model.ec2 import Market, Template
 from tidegate.core.model.ledger import Launch
 from tidegate.core.offers.reservations import named_by
 from tidegate.service.requests import fleet_request
+from tidegate.wire.tags import TAGS_MAX
 
 BLOCK = Reservation("cr-1", T4.name, ZONE, 4, Market.CAPACITY_BLOCK, NOW_S - 10, NOW_S + 90_000)
 
@@ -72,6 +73,24 @@ def test_the_digest_of_the_template_goes_with_each_instance() -> None:
     assert dict(newest.tags)["tidegate:template"] == "aa-3"
     assert rolled_back.launch_template_version == "2"
     assert dict(rolled_back.tags)["tidegate:template"] == "bb-2"
+
+
+def test_a_node_has_room_for_all_tags_of_a_site_beside_those_of_its_launch() -> None:
+    """An instance bears 50: of the file, of its launch, and its name; EC2 refuses one more."""
+    full = replace(
+        launch(gated_for="7"),
+        account="vision",
+        user="ada",
+        layout="1g.10gb:7",
+        data="s3://bucket/prefix",
+        template=Template("lt-t4", "2", "bb-2"),
+    )
+
+    tags = fleet_request(full, "test", placement(cluster())).tags
+
+    ours = {key for key, _ in tags} | {"Name"}
+    assert len(ours) == 11
+    assert TAGS_MAX + len(ours) <= 50
 
 
 def test_the_block_of_a_launch_is_the_one_that_has_begun_and_lasts_longest() -> None:

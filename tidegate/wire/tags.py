@@ -11,8 +11,8 @@ from pydantic import AfterValidator, Field
 
 from tidegate.core.model.ec2 import CLUSTER_TAG
 
-# 50 for a resource; ours, and what AWS's own services add by themselves, come beside them.
-TAGS_MAX = 40
+# 50 for a resource: of ours a node has eleven, and what AWS's own services add comes beside them.
+TAGS_MAX = 38
 _OURS = CLUSTER_TAG.partition(":")[0] + ":"
 
 

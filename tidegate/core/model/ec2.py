@@ -171,7 +171,8 @@ def client_token(cluster: str, launch_id: str) -> str:
     return f"{cluster}-{launch_id}"
 
 
-# Source: CreateFleet, at most this many overrides in a request of type instant.
+# Enough to choose from, and a request that stays small: AWS names a bound (300) for fleets of other
+# types than `instant`, none for this. Source: EC2 API reference, FleetLaunchTemplateConfigRequest.
 OVERRIDES_MAX = 100
 
 
