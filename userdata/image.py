@@ -5,7 +5,6 @@ Source of the format: Image Builder user guide, "Use the AWSTOE component docume
 """
 
 import base64
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,7 +96,7 @@ def image_component(values: ImageValues, *, in_s3: bool = False) -> dict[str, ob
     if in_s3:
         document["parameters"] = [{BUNDLE: {"type": "string", "description": "s3://BUCKET/KEY"}}]
     most = MAX_INLINE_BYTES if in_s3 else MAX_COMPONENT_BYTES
-    if (size := len(json.dumps(document))) > most:
+    if (size := len(text_of(document).encode())) > most:
         raise ValueError(f"{size} bytes; Image Builder takes {most}")
     return document
 

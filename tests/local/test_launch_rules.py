@@ -209,7 +209,7 @@ def test_the_tags_of_a_launch_count_with_those_of_its_template(
 def test_a_fleet_s_minimum_and_token_are_within_ec2_s_bounds(
     cloud: LocalCloud, names: CloudNames
 ) -> None:
-    ec2, asked = cloud.client("ec2"), {"Type": "instant"}
+    ec2 = cloud.client("ec2")
     configs = [
         {
             "LaunchTemplateSpecification": {"LaunchTemplateId": template(cloud), "Version": "1"},
@@ -217,7 +217,11 @@ def test_a_fleet_s_minimum_and_token_are_within_ec2_s_bounds(
         }
     ]
     target = {"TotalTargetCapacity": 2, "DefaultTargetCapacityType": "on-demand"}
-    asked |= {"LaunchTemplateConfigs": configs, "TargetCapacitySpecification": target}
+    asked: dict[str, Any] = {
+        "Type": "instant",
+        "LaunchTemplateConfigs": configs,
+        "TargetCapacitySpecification": target,
+    }
 
     def said(**more: Any) -> str:
         return refused(ec2.create_fleet, **asked, **more)[0]

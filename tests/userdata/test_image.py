@@ -1,7 +1,6 @@
 """The component that bakes an image: what Image Builder takes, and the boot's own stages in it."""
 
 import base64
-import json
 import re
 import subprocess
 from dataclasses import replace
@@ -91,10 +90,22 @@ def test_nothing_of_it_is_taken_for_a_reference_of_image_builder_s():
     assert list(faults_of(image_component(VALUES, in_s3=True))) == []
 
 
+def test_a_document_that_a_request_does_not_take_is_refused_as_it_is_sent():
+    """As YAML, which is longer than JSON."""
+    names = tuple(f"program-{number:04d}-{'x' * 40}" for number in range(31))
+    long = replace(VALUES, programs=names)
+
+    with pytest.raises(ValueError, match=r"\d+ bytes; Image Builder takes 16000"):
+        image_component(long, in_s3=True)
+
+    sent = text_of(image_component(replace(long, programs=names[:29]), in_s3=True))
+    assert len(sent.encode()) <= MAX_INLINE_BYTES
+
+
 def test_a_document_whose_stages_lie_in_s3_fits_into_a_request():
     document = image_component(VALUES, in_s3=True)
 
-    assert len(json.dumps(document)) < MAX_INLINE_BYTES / 2
+    assert len(text_of(document)) < MAX_INLINE_BYTES / 2
     assert document["parameters"] == [
         {BUNDLE: {"type": "string", "description": "s3://BUCKET/KEY"}}
     ]
