@@ -19,6 +19,8 @@ from tidegate.wire.catalogue import load_list_prices
 from tidegate.wire.prices import SPOT_SHARE
 
 PRODUCT = "Linux/UNIX"
+# Source: EC2 user guide, "Capacity Blocks for ML", supported instance types.
+SOLD_IN_BLOCKS = ("p4d.", "p4de.", "p5", "p6", "trn")
 
 # A price from before the one of now, which a history that begins now does not have.
 CHANGED_AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -60,9 +62,14 @@ class LocalPrices:
         usd = self.on_demand.get(name, f"{listed:.10f}" if listed else "")
         is_linux = asked.get("operatingSystem") == "Linux" and asked.get("preInstalledSw") == "NA"
         if usd and is_linux and asked.get("tenancy") == "Shared":
-            # Host and capacity reservations of the same type are products of their own.
+            # Capacity reservations of the same type are products of their own, and so are Capacity
+            # Blocks, of types that are sold in them: both without a price by the hour. Sources:
+            # hashicorp/terraform-provider-aws#12122; aws-samples/aws-eda-slurm-cluster#200;
+            # Karpenter, pkg/providers/pricing (marketoption).
             yield _product(name, usd, self.currency)
             if asked.get("capacitystatus") != "Used":
+                yield _product(name, "0.0000000000", self.currency)
+            if asked.get("marketoption") != "OnDemand" and name.startswith(SOLD_IN_BLOCKS):
                 yield _product(name, "0.0000000000", self.currency)
 
 

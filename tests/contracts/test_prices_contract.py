@@ -53,6 +53,14 @@ def test_what_is_not_sold_has_no_price(feed: PriceFeed) -> None:
     assert feed.on_demand(["nothing.large"]) == ()
 
 
+def test_a_type_that_is_sold_in_capacity_blocks_too_has_its_price_by_the_hour(
+    cloud: LocalCloud,
+) -> None:
+    (quote,) = _real(cloud).on_demand(["p5.48xlarge"]) or ()
+
+    assert (quote.instance_type, quote.usd_per_hour) == ("p5.48xlarge", 55.04)
+
+
 @pytest.mark.parametrize("region", ["us-gov-west-1", "cn-north-1"])
 def test_a_list_that_cannot_be_asked_for_is_not_asked_for(cloud: LocalCloud, region: str) -> None:
     before = cloud.aws_calls()

@@ -24,13 +24,15 @@ LINUX = ("Linux/UNIX", "Linux/UNIX (Amazon VPC)")
 # One call for each type: so many side by side.
 AT_ONCE = 8
 
-# Linux without licences and without a reservation, on hardware that is shared.
-# Source: attributes of AmazonEC2 in the Price List, as AWS's own price calculators filter them.
+# Linux without licences, without a reservation and not in a Capacity Block, on hardware that is
+# shared. Source: attributes of AmazonEC2 in the Price List, as AWS's own price calculators and
+# Karpenter (pkg/providers/pricing) filter them.
 LISTED = {
     "operatingSystem": "Linux",
     "tenancy": "Shared",
     "preInstalledSw": "NA",
     "capacitystatus": "Used",
+    "marketoption": "OnDemand",
 }
 
 
