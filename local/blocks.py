@@ -26,7 +26,8 @@ class LocalBlocks:
     """`offers`: as EC2's answer has them; `left`: how often each is sold, 1 when not named.
 
     `scores`: by the types that are asked about, of their region. `questions`: how many different
-    ones may be asked. `shown_after_s`: for how long a bought block is missing in answers.
+    ones may be asked, each about `scored_max` instances at most. `shown_after_s`: for how long a
+    bought block is missing in answers.
     `states`: of blocks that are not what the clock says, by id.
     """
 
@@ -34,6 +35,7 @@ class LocalBlocks:
     left: dict[str, int] = field(default_factory=dict)
     scores: dict[tuple[str, ...], int] = field(default_factory=dict)
     questions: int = 100
+    scored_max: int = 1_000_000
     shown_after_s: float = 0.0
     states: dict[str, str] = field(default_factory=dict)
     bought: list[dict[str, Any]] = field(default_factory=list)
@@ -42,7 +44,7 @@ class LocalBlocks:
     def clear(self) -> None:
         for each in (self.offers, self.left, self.scores, self.states, self.bought, self.asked):
             each.clear()
-        self.questions, self.shown_after_s = 100, 0.0
+        self.questions, self.scored_max, self.shown_after_s = 100, 1_000_000, 0.0
 
     def offered(self, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Those of the type, the number and about the duration, at most six."""
@@ -110,6 +112,9 @@ class LocalBlocks:
         return "active" if now_s >= _at(block["StartDate"]) else "scheduled"
 
     def score(self, types: tuple[str, ...], count: str, region: str) -> list[dict[str, Any]]:
+        if int(count) > self.scored_max:
+            said = "The value for targetCapacity exceeds your limit. Reduce it, and try again."
+            raise EC2ClientError("TargetCapacityLimitExceededException", said)
         if len(self.asked | {(*types, count)}) > self.questions:
             said = "You have exceeded your maximum allowed Spot placement configurations."
             raise EC2ClientError("MaxConfigLimitExceeded", said)

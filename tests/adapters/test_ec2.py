@@ -342,6 +342,34 @@ def test_many_instances_are_ended_in_chunks(compute: Ec2Compute, stub: Stubber) 
     compute.terminate(names)
 
 
+def test_an_instance_that_a_person_has_protected_keeps_no_other_one(
+    compute: Ec2Compute, stub: Stubber, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Source: EC2 API reference, TerminateInstances: of one zone it ends none of them then."""
+
+    def refused(*names: str) -> None:
+        stub.add_client_error(
+            "terminate_instances",
+            "OperationNotPermitted",
+            "The instance 'i-3' may not be terminated.",
+            expected_params={"InstanceIds": list(names)},
+        )
+
+    def ended(*names: str) -> None:
+        stub.add_response("terminate_instances", {}, {"InstanceIds": list(names)})
+
+    refused("i-1", "i-2", "i-3", "i-4")
+    ended("i-1", "i-2")
+    refused("i-3", "i-4")
+    refused("i-3")
+    ended("i-4")
+
+    compute.terminate(["i-1", "i-2", "i-3", "i-4"])
+
+    stub.assert_no_pending_responses()
+    assert "i-3 is not ended: The instance 'i-3' may not be terminated." in caplog.text
+
+
 def test_a_denied_end_is_raised_and_not_halved(compute: Ec2Compute, stub: Stubber) -> None:
     stub.add_client_error(
         "terminate_instances", "UnauthorizedOperation", expected_params={"InstanceIds": ANY}

@@ -46,6 +46,16 @@ def test_a_used_up_number_of_questions_is_no_bad_score(cloud: LocalCloud) -> Non
     assert score(cloud, *TYPES).value == 5
 
 
+def test_more_instances_than_ec2_scores_are_no_bad_score(cloud: LocalCloud) -> None:
+    cloud.blocks.scored_max = 100
+
+    assert score(cloud, *TYPES, count=100).value == 5
+    found = score(cloud, *TYPES, count=101)
+
+    assert found.value is None
+    assert "exceeds your limit" in found.why
+
+
 def test_throttled_is_no_bad_score(cloud: LocalCloud) -> None:
     cloud.trouble(Trouble("ec2:GetSpotPlacementScores", Fault.THROTTLED, times=3))
 

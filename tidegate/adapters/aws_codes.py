@@ -46,8 +46,15 @@ OFFER_GONE = frozenset(
 )
 # DescribeCapacityBlockOfferings of a type, number or duration that is not sold in blocks here.
 UNSOLD = frozenset({"InvalidParameterValue", "Unsupported", "UnsupportedOperation"})
-# GetSpotPlacementScores: no new questions until 24 hours are over.
-SCORE_LIMIT = frozenset({"MaxConfigLimitExceeded", "MaxConfigLimitExceededException"})
+# GetSpotPlacementScores: no new questions until 24 hours are over, or none about so many.
+SCORE_LIMIT = frozenset(
+    {
+        "MaxConfigLimitExceeded",
+        "MaxConfigLimitExceededException",
+        "TargetCapacityLimitExceeded",
+        "TargetCapacityLimitExceededException",
+    }
+)
 
 # The account may not have more; other types and zones of that market will not help.
 QUOTA = frozenset(
@@ -149,6 +156,9 @@ ACCESS_DENIED = frozenset(
 
 INSTANCE_NOT_FOUND = frozenset({"InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed"})
 
+# TerminateInstances and StopInstances, of an instance with termination or stop protection.
+# Source: "Error codes for the Amazon EC2 API".
+PROTECTED = "OperationNotPermitted"
 # StartInstances and StopInstances: the instance is still on its way to another state.
 WRONG_STATE = frozenset({"IncorrectInstanceState", "IncorrectState"})
 # What waiting does not cure. Source: "Error codes for the Amazon EC2 API"; the spot role's is

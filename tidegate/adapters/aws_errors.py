@@ -34,6 +34,7 @@ from tidegate.adapters.aws_codes import (
     OBJECT_NOT_FOUND,
     OBJECT_THERE,
     OFFER_GONE,
+    PROTECTED,
     QUOTA,
     SCORE_LIMIT,
     SUBNET,
@@ -164,10 +165,16 @@ def is_instance_not_found(error: ClientError) -> bool:
     return code_of(error) in INSTANCE_NOT_FOUND
 
 
+def is_protected(error: ClientError) -> bool:
+    """Whether a person has said that this instance is not to be ended, or not stopped."""
+    return code_of(error) == PROTECTED
+
+
 def is_not_now(error: ClientError) -> bool:
     """Whether EC2 would start or stop this instance at another time."""
     code = code_of(error)
-    return code in WRONG_STATE | INSTANCE_NOT_FOUND or refusal_kind(code) in _ANSWERS
+    known = WRONG_STATE | INSTANCE_NOT_FOUND | {PROTECTED}
+    return code in known or refusal_kind(code) in _ANSWERS
 
 
 def is_object_not_found(error: ClientError) -> bool:

@@ -1,5 +1,6 @@
 """EC2: fleets of type `instant`, the cluster's instances, and their end."""
 
+import logging
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import field
@@ -14,6 +15,7 @@ from tidegate.adapters.aws_errors import (
     cure,
     is_instance_not_found,
     is_of_ended,
+    is_protected,
     is_refusal,
     message_of,
     refusal_kind,
@@ -47,6 +49,8 @@ from tidegate.ports import FLEETS_AT_ONCE, Answered, Clock
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
     from mypy_boto3_ec2.type_defs import FilterTypeDef, InstanceTypeDef
+
+logger = logging.getLogger(__name__)
 
 # EC2 takes up to 1,000 ids; smaller chunks keep one unknown id from delaying many.
 TERMINATE_CHUNK = 200
@@ -165,15 +169,19 @@ class Ec2Compute:
                 self._terminate(chunk)
 
     def _terminate(self, chunk: Sequence[str]) -> None:
-        """End one chunk. EC2 ends none of them when it does not know one: halve and go on."""
+        """End one chunk. EC2 ends none of them when it does not know one, or when a person has
+        protected one: halve and go on.
+        """
         failed = tolerating(
             lambda: self.client.terminate_instances(InstanceIds=list(chunk)),
-            is_instance_not_found,
+            lambda error: is_instance_not_found(error) or is_protected(error),
         )
         if isinstance(failed, ClientError) and len(chunk) > 1:
             middle = len(chunk) // 2
             self._terminate(chunk[:middle])
             self._terminate(chunk[middle:])
+        elif isinstance(failed, ClientError) and is_protected(failed):
+            logger.warning("%s is not ended: %s", chunk[0], message_of(failed))
 
 
 def fleet_arguments(request: FleetRequest, cluster: str) -> dict[str, Any]:

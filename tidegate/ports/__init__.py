@@ -127,7 +127,9 @@ class Compute(Protocol):
         ...
 
     def terminate(self, instance_ids: Sequence[str]) -> None:
-        """End instances; ones already gone are no error. Errors: Throttled, NotAuthorized."""
+        """End instances; ones already gone are no error, nor ones that a person has protected,
+        which stay. Errors: Throttled, NotAuthorized.
+        """
         ...
 
 
