@@ -93,6 +93,16 @@ def acknowledge(construct: Construct, **reasons: str) -> None:
         )
 
 
+def acknowledge_lookup(template: Construct) -> None:
+    """CloudFormation's own rules, by which a CDK app judges itself unless it says otherwise, take
+    the name of a parameter in Parameter Store for an image's id where a condition chooses it.
+    """
+    reason = "its image is looked up in Parameter Store at the deployment"
+    Validations.of(template).acknowledge(
+        Acknowledgment(id="CloudFormation-Validate::E1152", reason=reason)
+    )
+
+
 def acknowledge_rights(
     role: Construct, statements: Iterable[iam.PolicyStatement], managed: Iterable[str] = ()
 ) -> None:

@@ -12,6 +12,7 @@ from aws_cdk.aws_logs import CfnLogGroup
 from constructs import Construct, IDependable
 
 from cdk import statements
+from cdk.acknowledged import acknowledge_lookup
 from cdk.bootstrap import SharedNames, log_group, node_values
 from cdk.bundles import read_bundles, store
 from cdk.events import Events
@@ -105,6 +106,7 @@ class Nodes(Construct):
                     ],
                 )
                 template.node.add_dependency(*mounts)
+                acknowledge_lookup(template)
                 version = template.attr_latest_version_number
                 # The pool's own comes first; what pays for a node is no difference, and the
                 # versions of its templates are not counted alike.

@@ -88,6 +88,25 @@ def test_wildcard_without_a_reason_is_a_finding(tmp_path):
     assert checked(app) == {"IAM5[Resource::arn:aws:sqs:us-east-1:123456789012:*]": 1}
 
 
+def test_apps_of_one_s_own_pass_cloudformation_s_rules_with_baked_images(
+    tmp_path_factory: pytest.TempPathFactory,
+):
+    """A new CDK app judges itself by them, and E1152 ends its synthesis: it takes the default of a
+    template's parameter, which is a name in Parameter Store, for an image's id.
+    """
+    folder = stacks_of(tmp_path_factory, "images")["tidegate-dev"].folder
+    said = json.loads((folder / "tidegate-dev.metadata.json").read_text())
+
+    acknowledged = {
+        path.rpartition("/")[2]
+        for path, entries in said.items()
+        for each in entries
+        if "CloudFormation-Validate::E1152" in (each.get("data") or ())
+    }
+
+    assert acknowledged == {"Pool-t4", "Pool-a10g", "Pool-arm"}
+
+
 def findings(folder: Path, file: Path) -> dict[str, int]:
     """cdk-nag's rules for AWS solutions over a cluster file: finding -> how often."""
     folder.mkdir(exist_ok=True)
