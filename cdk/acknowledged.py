@@ -51,6 +51,11 @@ WILDCARDS = (
         "the cluster's own folders of reports; what lies there is named by its period",
     ),
     (
+        r"/\*\.tidegate-[a-z0-9-]+$",
+        "the cluster's own file by the hash of its content, that of the deployment before too, "
+        "since roles change before the functions that use them",
+    ),
+    (
         r"/\*\.tgz$",
         "boot bundles by the hash of their content, those of earlier deployments too; there is no "
         "secret in them, and a machine takes only the one whose hash it was told",

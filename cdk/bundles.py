@@ -1,4 +1,4 @@
-"""Boot bundles in S3: an asset each, so that the same bundle is uploaded once."""
+"""Boot bundles and the cluster file in S3: an asset each, so that the same one is uploaded once."""
 
 import hashlib
 from pathlib import Path
@@ -13,6 +13,19 @@ from userdata.render import Bundle, BundleAt
 
 # Nothing else in the assets' bucket is called so.
 SUFFIX = ".tgz"
+
+
+def cluster_suffix(cluster: str) -> str:
+    """How the files of one cluster end in the assets' bucket; they begin with their hash."""
+    return f".tidegate-{cluster}"
+
+
+def read_cluster_files(scope: Construct, bucket_name: str, cluster: str) -> iam.PolicyStatement:
+    """Any file of this cluster: while a deployment is on its way, its roles are changed before the
+    functions that have the file's new name, and a function may start with the one before.
+    """
+    arn = statements.s3_arn(scope, f"{bucket_name}/*{cluster_suffix(cluster)}")
+    return statements.statement("ClusterFile", ["s3:GetObject"], [arn])
 
 
 def store(scope: Construct, id: str, bundle: Bundle) -> BundleAt:

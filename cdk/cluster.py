@@ -21,6 +21,7 @@ from cdk.alarms import Alarms
 from cdk.backups import Backups
 from cdk.bill_alert import BillAlert
 from cdk.bootstrap import head_host
+from cdk.bundles import cluster_suffix
 from cdk.chats import Chats
 from cdk.dashboard import Dashboard
 from cdk.events import Events
@@ -298,8 +299,9 @@ class TidegateAutoscaler(_Parts):
 def _file_asset(scope: Construct, source: Source) -> Asset:
     """The cluster file as the functions read it; its name in S3 is its content's hash."""
     with TemporaryDirectory() as folder:
-        file = Path(folder) / "cluster.json"
-        file.write_text(deployed_text(source.text, source.file.cluster.name))
+        cluster = source.file.cluster.name
+        file = Path(folder) / f"cluster{cluster_suffix(cluster)}"
+        file.write_text(deployed_text(source.text, cluster))
         return Asset(scope, "ClusterFile", path=str(file))
 
 

@@ -13,6 +13,7 @@ from constructs import Construct
 
 from cdk import statements
 from cdk.acknowledged import acknowledge
+from cdk.bundles import read_cluster_files
 from cdk.events import Events
 from cdk.network import Network
 from cdk.nodes import Nodes
@@ -169,11 +170,7 @@ class Functions(Construct):
         asset = self._around.cluster_asset
         group = Stack.of(self).format_arn(service="logs", resource=f"log-group:{log_name}")
         return (
-            statements.statement(
-                "ClusterFile",
-                ["s3:GetObject"],
-                [asset.bucket.arn_for_objects(asset.s3_object_key)],
-            ),
+            read_cluster_files(self, asset.s3_bucket_name, self._around.file.cluster.name),
             statements.write_logs(group),
         )
 

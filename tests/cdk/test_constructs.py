@@ -63,7 +63,7 @@ def test_functions_read_what_the_program_described(example):
     (path,) = [
         file["source"]["path"]
         for file in asset["files"].values()
-        if re.fullmatch(r"asset\.[0-9a-f]+\.json", file["source"]["path"])
+        if re.fullmatch(r"asset\.[0-9a-f]+\.tidegate-training", file["source"]["path"])
     ]
 
     cluster = parse_deployed((example["Training"].folder / path).read_text(), path).cluster

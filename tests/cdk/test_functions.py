@@ -2,6 +2,7 @@
 
 import json
 import re
+from fnmatch import fnmatch
 
 import pytest
 
@@ -53,7 +54,7 @@ def test_function_s_own_log_is_kept_for_a_month(dev: Stack, name):
 def test_function_can_read_its_settings(dev: Stack, name):
     settings = FunctionSettings.from_environment(environment(dev, name))
 
-    assert settings.cluster_key.endswith(".json")
+    assert settings.cluster_key.endswith(".tidegate-dev")
     assert settings.table.startswith("<StorageLedger")
     assert settings.bucket.startswith("<StorageDigests")
     assert settings.bus.startswith("<EventsBus")
@@ -114,6 +115,28 @@ def test_scheduled_event_that_keeps_failing_ends_with_the_dead(dev: Stack, name)
 
     assert dead.startswith("<QueuesDead")
     assert not dead.startswith("<QueuesDeadLooks")
+
+
+def test_rights_of_a_deployment_let_functions_of_the_one_before_start(tmp_path):
+    """CloudFormation changes the role first and the function that has the file's new name behind
+    it; and what IAM was told counts some seconds later.
+    """
+    made = [
+        synthesized(tmp_path / str(number), dev_file(limits={"nodes": str(number)}))["tidegate-dev"]
+        for number in (3, 4)
+    ]
+    before, after = (environment(each, "interruption") for each in made)
+    role = made[1].named("FunctionsInterruptionRole", "AWS::IAM::Role")
+    (may,) = [
+        joined(each["Resource"])
+        for each in role["Policies"][0]["PolicyDocument"]["Statement"]
+        if each["Sid"] == "ClusterFile"
+    ]
+
+    keys = [each["TIDEGATE_CLUSTER_KEY"] for each in (before, after)]
+    bucket = before["TIDEGATE_CLUSTER_BUCKET"]
+    assert keys[0] != keys[1]
+    assert [fnmatch(f"arn:aws:s3:::{bucket}/{key}", may) for key in keys] == [True, True]
 
 
 def test_cluster_file_goes_up_and_a_change_of_it_reaches_the_functions(tmp_path):

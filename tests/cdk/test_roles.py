@@ -239,12 +239,12 @@ def test_planner_writes_decisions_of_its_own_cluster_and_nothing_else_there(dev:
 
 
 @pytest.mark.parametrize("role", [each for each in ACTIONS if each.startswith("Functions")])
-def test_function_reads_the_one_cluster_file_and_writes_its_own_log(dev: Stack, role):
+def test_function_reads_its_cluster_s_file_and_writes_its_own_log(dev: Stack, role):
     name = role.removeprefix("Functions").removesuffix("Role").lower()
     (file,) = resources(statement(dev, role, "ClusterFile"))
     (log,) = resources(statement(dev, role, "Logs"))
 
-    assert file.endswith(".json")
+    assert file.endswith("/*.tidegate-dev")
     assert log.endswith(f":log-group:/tidegate/dev/{name}:*")
 
 
