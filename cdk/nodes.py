@@ -99,11 +99,7 @@ class Nodes(Construct):
                     self,
                     name,
                     launch_template_data=data,
-                    tag_specifications=[
-                        ec2.CfnLaunchTemplate.LaunchTemplateTagSpecificationProperty(
-                            resource_type="launch-template", tags=_tags(file, pool)
-                        )
-                    ],
+                    tag_specifications=[_of_template(file, pool)],
                 )
                 template.node.add_dependency(*mounts)
                 acknowledge_lookup(template)
@@ -312,6 +308,15 @@ def shared_names(storage: Storage, events: Events, lustre: str) -> SharedNames:
         file_system_id=storage.file_system_id,
         bus=events.bus.event_bus_name,
         lustre=lustre,
+    )
+
+
+def _of_template(
+    file: ClusterFile, pool: Pool
+) -> ec2.CfnLaunchTemplate.LaunchTemplateTagSpecificationProperty:
+    """The template's own tags, by which the planner may launch from it."""
+    return ec2.CfnLaunchTemplate.LaunchTemplateTagSpecificationProperty(
+        resource_type="launch-template", tags=_tags(file, pool)
     )
 
 
