@@ -142,6 +142,11 @@ def is_bad_combination(error: ClientError) -> bool:
     return code_of(error) == "InvalidParameterCombination"
 
 
+def is_unsupported(error: ClientError) -> bool:
+    """Source: "Error codes for the Amazon EC2 API"."""
+    return code_of(error) == "UnsupportedOperation"
+
+
 def is_without_network(error: ClientError) -> bool:
     """EC2 found no default VPC or subnet, and none was named."""
     return code_of(error) in NO_DEFAULT_NETWORK
