@@ -41,6 +41,16 @@ def test_status_tells_queue_pools_and_what_rests(town: Town) -> None:
     assert rests.endswith("EC2 said InsufficientInstanceCapacity (1x)")
 
 
+def test_status_tells_of_jobs_that_wait_for_more_reasons_than_it_shows(town: Town) -> None:
+    town.report([job(number, gpus=60 + number) for number in range(1, 8)])
+    town.look()
+
+    lines = town.ask("status").output.splitlines()
+
+    assert sum(" wait: " in line for line in lines) == 5
+    assert "  2 wait for other reasons: tidegate why JOBID" in lines
+
+
 def test_status_has_an_exit_code_for_what_needs_a_look(town: Town) -> None:
     name = bought(town)
     town.report(nodes=[node(name, state="DOWN", reason="Not responding")])

@@ -17,7 +17,7 @@ def test_a_job_that_gets_a_node_hears_which_and_when(town: Town) -> None:
     assert result.output.startswith("job 1 starts soon: nodes are being bought for it, in about ")
     assert "t4: chosen, 1 x g4dn.xlarge/us-east-1a/spot" in result.output
     assert "boots for " in result.output
-    assert "it needs     1 node: 1 t4, 1 CPUs, 1000 MiB per node; no time limit\n" in result.output
+    assert "it needs     1 node: 1 t4, 1 CPU, 1000 MiB per node; no time limit\n" in result.output
 
 
 def test_the_answer_is_the_stored_one_however_often_one_asks(town: Town) -> None:

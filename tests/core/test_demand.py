@@ -113,7 +113,7 @@ def test_what_holds_a_job_otherwise_goes_before_its_begin_time() -> None:
 def test_a_begin_time_is_told_with_what_is_left_of_it() -> None:
     waiting = job(1, reason="BeginTime", begins_at_s=NOW_S + 7200)
 
-    assert holds(waiting, 300.0, NOW_S) == "its begin time has not come: 7200 s are left"
+    assert holds(waiting, 300.0, NOW_S) == "its begin time has not come: 2.0 h left"
 
 
 def test_a_need_knows_which_budgets_would_pay() -> None:
@@ -315,6 +315,6 @@ def test_neuron_devices_are_a_need_of_their_own() -> None:
 
     assert (need.shape.gres, str(need.shape)) == (
         trn.gres,
-        "1 neuron, 1 CPUs, 1000 MiB per node",
+        "1 neuron, 1 CPU, 1000 MiB per node",
     )
     assert A10G.gres == "gpu"

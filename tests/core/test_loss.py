@@ -83,7 +83,7 @@ def test_a_gang_that_a_limit_keeps_from_on_demand_waits_and_is_told_what_spot_wo
     told = " ".join(advice(gang, unmet.why_nots))
     assert "Comment=tidegate:ckpt" in told
     assert "checkpoint_s" in told
-    assert "limits raised" in told
+    assert "limits of pool t4 raised" in told
 
 
 def test_lossy_spot_of_one_type_is_told_beside_another_that_a_limit_refuses() -> None:

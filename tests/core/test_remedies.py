@@ -85,7 +85,7 @@ def test_a_pool_that_is_full_of_what_a_person_drained_says_which_and_how_to_give
     assert found.change == (
         "give back i-1, which a person drained and which counts: "
         "scontrol update NodeName=i-1 State=RESUME",
-        "have pool t4's limits raised",
+        "have the limits of pool t4 raised",
     )
 
 

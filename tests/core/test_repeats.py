@@ -20,6 +20,7 @@ def test_what_comes_again_soon_counts_with_the_first() -> None:
         (REQUEUE, 2, 130.0),
         (signal, 0, 110.0),
     ]
+    assert [each.often for each in found] == [" (2 times more by 00:02:10 UTC)", ""]
 
 
 def test_another_job_or_another_hour_is_another_event() -> None:

@@ -33,7 +33,7 @@ def events(
     from tidegate.cli.live import told
     from tidegate.cli.shown import encoded, filled
     from tidegate.core.explain.repeats import told_once
-    from tidegate.core.model.durations import clock, moment
+    from tidegate.core.model.durations import moment
     from tidegate.wire.config import load_cluster
 
     back_s = span_of(since)
@@ -45,10 +45,8 @@ def events(
         typer.echo(encoded(found, output))
         return
     for told_event in told_once(found):
-        each, again = told_event.event, ""
-        if told_event.again:
-            again = f" ({told_event.again} times more until {clock(told_event.last_s)})"
-        line = f"{moment(each.at_s)} {each.kind:<9} {each.sentence}{again}"
+        each = told_event.event
+        line = f"{moment(each.at_s)} {each.kind:<9} {each.sentence}{told_event.often}"
         typer.echo(filled(line, indent=30, output=output))
     if is_cut:
         typer.echo(f"only the newest {LOOKS_MAX} looks were read: give a shorter --since", err=True)

@@ -46,6 +46,8 @@ def _head(found: Overview) -> Iterator[str]:
         yield f"prices read: {', '.join(known)}"
     for reason, count in found.waits_because:
         yield f"  {count} wait: {reason}"
+    if others := found.waiting - sum(count for _, count in found.waits_because):
+        yield f"  {others} wait for other reasons: tidegate why JOBID"
 
 
 def _pools(found: Overview) -> Table:

@@ -57,7 +57,7 @@ class Refusals:
         return sorted(found, key=lambda each: each.key)
 
     def of(self, need: Need, nodes: int) -> tuple[WhyNot, ...]:
-        """Every obstacle; those that pass (limits, rests) before those that do not."""
+        """Every obstacle: first what passes (limits, rests), then a time limit that is too long."""
         pools = [p for p in self._snapshot.cluster.pools if p.name in need.pools]
         if not pools:
             return (WhyNot(Why.NO_POOL, "no pool serves its partition"),)
@@ -67,16 +67,13 @@ class Refusals:
             found.insert(0, self._offer_groups.due.waiting(need, awaited))
         if cheaper := self._offer_groups.cheaper(need):
             found.insert(0, waiting(need, cheaper))
-        found.sort(key=lambda each: each.kind not in PASSING)
+        found.sort(key=lambda each: (each.kind not in PASSING, each.kind is not Why.JOB_TIME))
         if not found:
             said = "what fits it was used up by other jobs of this plan"
             found = [WhyNot(Why.NEXT_PLAN, said)]
         return tuple(dict.fromkeys(found))
 
     def _of_pool(self, need: Need, nodes: int, pool: Pool) -> Iterator[WhyNot]:
-        if not allows_time(pool, need):
-            yield _too_long(pool, need)
-            return
         if late := late_s(pool, need, self._snapshot.now_s):
             said = (
                 f"pool {pool.name} boots a node in {pool.boot_s:.0f} s: the job would end "
@@ -84,9 +81,11 @@ class Refusals:
             )
             yield WhyNot(Why.DEADLINE, said, pool.name, remedy=LATE_REMEDY)
             return
-        too_small = self._too_small(pool, need.shape)
-        if too_small:
+        if too_small := self._too_small(pool, need.shape):
             yield too_small
+            return
+        if not allows_time(pool, need):
+            yield _too_long(pool, need)
             return
         if closed := self._usage.closed(pool.name):
             yield replace(closed, pool=pool.name)
@@ -153,7 +152,8 @@ class Refusals:
                 yield _over_limit(pool, each, never, *self._usage.most(pool, load))
             elif room < nodes:
                 more = f"{nodes} more node{'s are' if nodes > 1 else ' is'} needed"
-                yield WhyNot(Why.LIMIT, f"{sentence} and {more}", pool, str(each.offering))
+                said, on = f"{sentence} and {more}", str(each.offering)
+                yield WhyNot(Why.LIMIT, said, pool, on, remedy=_raised(sentence))
             elif (
                 offer_group.market.is_prepaid
                 and self._offer_groups.reserved_capacity.left(each.offering) < nodes
@@ -301,7 +301,12 @@ def _over_limit(pool: str, each: Entry, asked: int, most: float, limit: str) -> 
     allows = "" if limit.endswith(" nodes") else f", which allows {most:.0f} such nodes"
     said = f"{limit}{allows}; the job asks {asked}"
     missing = (("nodes", asked, most),)
-    return WhyNot(Why.LIMIT, said, pool, str(each.offering), missing=missing)
+    return WhyNot(Why.LIMIT, said, pool, str(each.offering), missing=missing, remedy=_raised(limit))
+
+
+def _raised(limit: str) -> str:
+    """What lifts a limit that was said: its subject is the pool or the cluster."""
+    return f"have the limits of {limit.partition(' is limited')[0]} raised"
 
 
 def _too_long(pool: Pool, need: Need) -> WhyNot:

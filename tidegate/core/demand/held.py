@@ -2,6 +2,7 @@
 
 from tidegate.core.demand.constraint import Unplannable, read_constraint
 from tidegate.core.demand.pending_reasons import held_because
+from tidegate.core.model.durations import span
 from tidegate.core.model.slurm import Job
 
 # Slurm lets a requeued job begin two minutes after its last run, and says so to the second; the
@@ -28,7 +29,7 @@ def holds(job: Job, boot_s: float = 0.0, head_now_s: float = 0.0) -> str:
     if is_to_begin and job.begins_at_s and head_now_s:
         wait_s = job.begins_at_s - head_now_s
         boot_s = max(boot_s, REQUEUE_DELAY_S) if job.restarts else boot_s
-        return "" if wait_s <= boot_s else f"{held_because('BeginTime')}: {wait_s:.0f} s are left"
+        return "" if wait_s <= boot_s else f"{held_because('BeginTime')}: {span(wait_s)} left"
     return told
 
 

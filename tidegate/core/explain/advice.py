@@ -29,6 +29,7 @@ CHANGE = {
     "job requeued in held state": "release it: scontrol release {id}",
     "RequeueExit": "release it: scontrol release {id}",
     "DependencyNeverSatisfied": "cancel it, or: scontrol update JobId={id} Dependency=",
+    "JobArrayTaskLimit": "let more run at a time: scontrol update JobId={id} ArrayTaskThrottle=...",
     "BeginTime": "start it earlier: scontrol update JobId={id} StartTime=now",
     "PartitionDown": "set it up: scontrol update PartitionName={partition} State=UP",
     "PartitionInactive": "set it up: scontrol update PartitionName={partition} State=UP",
@@ -70,7 +71,7 @@ def advice(
         return tuple(text.format(**named) for text in list(found)[:1])
     # What fits and is held back for now needs no smaller job.
     passing = [each for each in why_nots if each.kind in PASSING]
-    lasting = () if passing else _nearest(why_nots)
+    lasting = () if passing else _nearest(job, why_nots)
     return tuple(dict.fromkeys((*lasting, *_others(job, passing or why_nots, drained))))
 
 
@@ -79,7 +80,7 @@ def _is_our_word(why_nots: Sequence[WhyNot]) -> bool:
     return any(each.kind in (Why.NODES, Why.PARTITION) for each in why_nots)
 
 
-def _nearest(why_nots: Sequence[WhyNot]) -> Iterator[str]:
+def _nearest(job: Job, why_nots: Sequence[WhyNot]) -> Iterator[str]:
     """How much less the job would have to ask in the pool that comes nearest."""
     short = [w for w in why_nots if w.kind in (Why.TOO_SMALL, Why.JOB_TIME) and w.missing]
     if not short:
@@ -87,7 +88,8 @@ def _nearest(why_nots: Sequence[WhyNot]) -> Iterator[str]:
     nearest = min(short, key=lambda w: (_shortage(w), w.pool))
     for name, _, most in nearest.missing:
         if name == "time_limit_s":
-            yield f"ask a time limit of at most {most / 3600:.1f} h for pool {nearest.pool}"
+            update = f"scontrol update JobId={job.job_id} TimeLimit={most // 60:.0f}"
+            yield f"ask at most {most / 3600:.1f} h, for pool {nearest.pool}: {update}"
         elif most:
             what = OPTION.get(name, name)
             yield f"ask at most {most:.0f} {what} per node for pool {nearest.pool}"
@@ -96,19 +98,21 @@ def _nearest(why_nots: Sequence[WhyNot]) -> Iterator[str]:
 
 
 def _shortage(why_not: WhyNot) -> float:
-    """The parts that are missing, each 0 to 1; no time limit at all is a whole one."""
+    """The parts that are missing, each 0 to 1; where a time limit must only be said, none is."""
     parts = ((asked, most) for _, asked, most in why_not.missing if asked != 0)
-    return sum(1.0 if asked is None else (asked - most) / asked for asked, most in parts)
+    return sum(0.0 if asked is None else (asked - most) / asked for asked, most in parts)
 
 
 def _fewer(job: Job, limit: WhyNot) -> Iterator[str]:
     """A limit allows fewer nodes than the job asks, so waiting cures nothing."""
     ((_, _, most),) = limit.missing
-    if most:
+    if most >= job.nodes:  # its GPUs or tasks are spread over more nodes than it names
+        yield f"ask fewer GPUs or tasks, or {limit.remedy}"
+    elif most:
         update = f"scontrol update JobId={job.job_id} NumNodes={most:.0f}"
-        yield f"ask at most {most:.0f} nodes ({update}), or have pool {limit.pool}'s limits raised"
+        yield f"ask at most {most:.0f} node{'s' * (most != 1)} ({update}), or {limit.remedy}"
     else:
-        yield f"have pool {limit.pool}'s limits, or the cluster's, raised: they allow no such node"
+        yield f"{limit.remedy}: it allows no such node"
 
 
 def _others(
@@ -124,9 +128,11 @@ def _others(
                 for name in drained[each.pool]:
                     given = f"scontrol update NodeName={name} State=RESUME"
                     yield f"give back {name}, which a person drained and which counts: {given}"
-                yield f"have pool {each.pool}'s limits raised"
-            case Why.LIMIT if each.pool:
-                yield f"wait for nodes to be released, or have pool {each.pool}'s limits raised"
+                yield each.remedy or f"have pool {each.pool}'s limits raised"
+            case Why.LIMIT if each.remedy:
+                yield f"wait for nodes to be released, or {each.remedy}"
+            case Why.LIMIT:
+                yield "wait for nodes to be released"
             case Why.RESTING | Why.CHEAPER:
                 yield "wait for the next try, or have the pool allow more types, zones or markets"
             case Why.REFUSED | Why.BROKEN | Why.FAILING | Why.DOUBTED | Why.PARTITION if (

@@ -14,7 +14,7 @@ from tidegate.core.explain.deadline import about_deadline
 from tidegate.core.explain.doubt import Doubt, doubt
 from tidegate.core.explain.idle_gpus import about_idle_gpus
 from tidegate.core.explain.lost import SlurmSays, lost_nodes
-from tidegate.core.explain.price import price
+from tidegate.core.explain.price import price, said_limit_s
 from tidegate.core.explain.short import in_short
 from tidegate.core.explain.unjudged import Unjudged
 from tidegate.core.explain.verdicts import Verdict, Verdicts
@@ -23,7 +23,7 @@ from tidegate.core.fleet.drains import Hand, hand
 from tidegate.core.fleet.judge import BOOT_FAILURES
 from tidegate.core.fleet.members import Member, members
 from tidegate.core.model.cluster import Pool
-from tidegate.core.model.durations import clock
+from tidegate.core.model.durations import clock, span
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
@@ -184,7 +184,8 @@ def _sick(member: Member, snapshot: Snapshot) -> str:
 
 def _needs(job: Job, snapshot: Snapshot, on: Sequence[Member] = ()) -> tuple[str, ...]:
     pools = ", ".join(each.name for each in _pools_of(job, snapshot)) or "none"
-    limit = f"{job.time_limit_s / 3600:.1f} h" if job.time_limit_s else "no time limit"
+    limit_s = said_limit_s(job)
+    limit = f"at most {span(limit_s)}" if limit_s else "no time limit"
     constraint = f", constraint {job.constraint!r}" if job.constraint else ""
     count = f"{job.nodes} node{'s' if job.nodes > 1 else ''}"
     return (
@@ -246,7 +247,7 @@ def _verdict(
         yield snapshot.wanted.reason
     if verdicts is None or verdict is None:
         if not unjudged:
-            yield "no look has judged it yet; the next one comes with the head's next report"
+            yield "no look has judged it yet; one follows each report of the head within seconds"
         return
     said = NOTHING_TO_BUY if verdict.why_nots else verdict.reason
     yield f"{said} (plan {verdicts.plan_id}, {max(snapshot.now_s - verdicts.at_s, 0):.0f} s ago)"

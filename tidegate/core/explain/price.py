@@ -9,6 +9,16 @@ from tidegate.core.offers.allocation import part_of
 from tidegate.core.offers.spend import SECONDS_PER_HOUR
 
 
+# What Slurm gives a job without time limit when it starts, in a partition without MaxTime.
+# Source: Slurm's slurm.h, YEAR_MINUTES.
+NO_LIMIT_S = 365 * 86400.0
+
+
+def said_limit_s(job: Job) -> float | None:
+    """The time limit that somebody set; None: nobody did."""
+    return job.time_limit_s if job.time_limit_s and job.time_limit_s < NO_LIMIT_S else None
+
+
 def price(job: Job, nodes: Sequence[Member], snapshot: Snapshot) -> Iterator[str]:
     """A sentence for users; none where not all its nodes are known, or where they cost nothing."""
     parts = [_usd_per_hour(job, each, snapshot) for each in nodes[: job.nodes]]
@@ -21,8 +31,8 @@ def price(job: Job, nodes: Sequence[Member], snapshot: Snapshot) -> Iterator[str
     if job.is_running and job.started_at_s is not None:
         hours = max(0.0, snapshot.now_s - job.started_at_s) / SECONDS_PER_HOUR
         said += f", {usd * hours:.2f} so far"
-    if job.time_limit_s:
-        said += f", at most {usd * job.time_limit_s / SECONDS_PER_HOUR:,.2f} by its time limit"
+    if limit_s := said_limit_s(job):
+        said += f", at most {usd * limit_s / SECONDS_PER_HOUR:,.2f} by its time limit"
     yield said
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tidegate.core.explain.history import Event
+from tidegate.core.model.durations import clock
 
 # What is on its way is decided anew by each look until it is answered or has expired.
 AGAIN_WITHIN_S = 120.0
@@ -16,6 +17,14 @@ class Told:
     event: Event
     last_s: float
     again: int = 0
+
+    @property
+    def often(self) -> str:
+        """` (3 times more by 08:01:00 UTC)`; "": it came once."""
+        if not self.again:
+            return ""
+        times = "once" if self.again == 1 else f"{self.again} times"
+        return f" ({times} more by {clock(self.last_s)})"
 
 
 def told_once(events: Iterable[Event]) -> list[Told]:

@@ -181,7 +181,8 @@ class Shape:
         kind = self.gpu_type or ("GPU" if self.gres == "gpu" else self.gres)
         gpu = f"{self.gpus} {kind}" if self.gpus else "no GPU"
         alone = ", exclusive" if self.is_exclusive else ""
-        return f"{gpu}, {self.cpus} CPUs, {self.memory_mib} MiB per node{alone}"
+        cpus = f"{self.cpus} CPU{'s' * (self.cpus != 1)}"
+        return f"{gpu}, {cpus}, {self.memory_mib} MiB per node{alone}"
 
 
 @frozen
