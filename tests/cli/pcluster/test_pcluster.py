@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from tests.cli.pcluster.imported import FILES, PLACES, accepted, changed, codes, good, run, written
 from tidegate.cli.main import app
@@ -84,7 +84,7 @@ def test_nodes_have_one_image_and_the_queue_with_another_is_told():
     assert "SlurmQueues[special].Image.CustomAmi: all nodes have one image" in refused.stderr
     done = accepted("images.yaml", *PLACES)
     assert written(done)["image"] == "ami-0123456789abcdef0"
-    assert "to fill in: image: ParallelCluster's own images have another Slurm" in done.stderr
+    assert "to check: image: ParallelCluster's own images have another Slurm" in done.stderr
 
 
 def test_networks_are_told_where_they_differ():
@@ -108,6 +108,52 @@ def test_networks_are_told_where_they_differ():
     assert file.network.proxy.url == "http://proxy.example:3128"
     assert (pools["direct-b"].placement_group, pools["direct-c"].placement_group) == (True, False)
     assert file.efa == {"direct-b"}
+
+
+PUBLIC_HEAD = """
+Region: us-east-1
+HeadNode: {InstanceType: m5.large, Networking: {SubnetId: subnet-0a1b2c3d}}
+LoginNodes:
+  Pools:
+    - Name: login
+      Count: 1
+      InstanceType: m5.large
+      Ssh: {KeyName: team}
+      Networking: {SubnetIds: [subnet-0a1b2c3d]}
+Scheduling:
+  Scheduler: slurm
+  SlurmQueues:
+    - Name: cpu
+      Networking: {SubnetIds: [subnet-0a1b2c3e]}
+      ComputeResources: [{Name: a, InstanceType: c5.xlarge}]
+"""
+
+
+def of_public_head(tmp_path: Path, *options: str) -> Result:
+    file = tmp_path / "old.yaml"
+    file.write_text(PUBLIC_HEAD)
+    return CliRunner().invoke(app, ["import", "pcluster", str(file), *options])
+
+
+def test_nodes_keep_their_private_subnet_where_the_head_has_a_public_one_in_their_zone(
+    tmp_path: Path,
+):
+    zones = (f"--zone={each}=us-east-1a" for each in ("subnet-0a1b2c3d", "subnet-0a1b2c3e"))
+
+    refused = of_public_head(tmp_path, *(both := (*zones, "--vpc=vpc-0a1b2c3d")))
+    done = of_public_head(tmp_path, *both, "--accept=subnets")
+
+    assert codes(refused) == {"subnets"}
+    assert "LoginNodes.Pools[login].Networking.SubnetIds: machines in us-east-1a" in refused.stderr
+    assert written(done)["network"]["subnets"] == {"us-east-1a": "subnet-0a1b2c3e"}
+
+
+def test_the_zone_of_login_nodes_is_a_gap_like_others(tmp_path: Path):
+    done = of_public_head(tmp_path)
+
+    assert written(done)["login"]["zone"] is None
+    assert "to fill in: login.zone: the zone of subnet-0a1b2c3d" in done.stderr
+    assert "Ssh.KeyName: no EC2 key pair" in done.stderr
 
 
 def test_storage_that_is_not_mounted_is_told_share_by_share():

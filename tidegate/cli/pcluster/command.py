@@ -124,7 +124,8 @@ def _tell(done: "Translated") -> None:
 
     for gap in done.gaps:
         place = Problem(tuple(int(each) if each.isdigit() else each for each in gap.path), "").path
-        typer.echo(printable(f"to fill in: {place}: {gap.text}"), err=True)
+        title = "to fill in" if gap.is_open else "to check"
+        typer.echo(printable(f"{title}: {place}: {gap.text}"), err=True)
     for title, lines in (("lost", done.losses), ("not needed", done.notes)):
         for line in lines:
             typer.echo(printable(f"{title}: {line}"), err=True)

@@ -1,7 +1,8 @@
 """Every key of a ParallelCluster 3 configuration, and what becomes of it here.
 
-Source: the configuration schema of AWS ParallelCluster 3.16. A key is translated, or lost with what
-that means, or needless; an entry holds for all that is below it. `[]` stands for a list's entries.
+Source: the configuration schema of AWS ParallelCluster 3.16, and what of older ones it still takes.
+A key is translated, or lost with what that means, or needless; an entry holds for all that is
+below it. `[]` stands for a list's entries.
 """
 
 from collections.abc import Mapping
@@ -107,6 +108,7 @@ LOST: Mapping[str, Lost] = MappingProxyType(
         "HeadNode.Networking.SecurityGroups": GROUPS,
         "HeadNode.Networking.ElasticIp": _light("no fixed address: use Session Manager", False),
         "HeadNode.Ssh": _light("no SSH port: people use Session Manager"),
+        f"{_LOGIN}.Ssh.KeyName": _light("no EC2 key pair: people bring keys (tidegate user add)"),
         "HeadNode.LocalStorage.RootVolume.VolumeType": Lost(
             VOLUME.code, VOLUME.means, unless=("gp3", "gp2")
         ),

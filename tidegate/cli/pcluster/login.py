@@ -4,7 +4,7 @@ from pydantic import ValidationError
 
 from tidegate.cli.pcluster import custom
 from tidegate.cli.pcluster.network import Places, stand_in_zone
-from tidegate.cli.pcluster.outcome import Translated, Yaml
+from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml
 from tidegate.cli.pcluster.shape import Configuration, LoginPool
 from tidegate.wire.login import LoginModel
 
@@ -24,7 +24,11 @@ def login(old: Configuration, region: str, places: Places, done: Translated) -> 
     if first.image and first.image.custom_ami:
         made |= _checked({"image": first.image.custom_ami}, first, "Image.CustomAmi", done)
     if first.subnet:
-        made["zone"] = stand_in_zone(old, first.subnet, region, places)
+        made["zone"] = places.zone(first.subnet)
+        if made["zone"] is None:
+            text = f"the zone of {first.subnet}"
+            stand_in = stand_in_zone(old, first.subnet, region, places)
+            done.gaps.append(Gap(("login", "zone"), text, stand_in))
     groups = first.networking.additional_security_groups if first.networking else None
     if groups:
         where = "Networking.AdditionalSecurityGroups"

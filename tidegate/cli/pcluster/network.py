@@ -43,12 +43,16 @@ def network(old: Configuration, region: str, places: Places, done: Translated) -
 def _by_zone(
     old: Configuration, subnets: list[str], region: str, places: Places, done: Translated
 ) -> dict[str, str]:
+    """A zone has one subnet: that of nodes, who need its way out, before that of the head."""
     known: dict[str, str] = {}
-    for subnet in subnets:
+    of_nodes = [each for queue in old.queues for each in queue.subnets]
+    for subnet in dict.fromkeys((*of_nodes, *subnets)):
         zone = places.zone(subnet)
         if zone is not None and known.setdefault(zone, subnet) != subnet:
+            place, is_heavy = _named_by(old, subnet)
             means = f"machines in {zone} are in {known[zone]}: a zone has one subnet"
-            done.lose(_named_by(old, subnet), "subnets", means)
+            code = "subnets" if is_heavy else "without-harm"
+            done.lose(place, code, means, is_heavy=is_heavy)
     unknown = [subnet for subnet in subnets if not places.zone(subnet)]
     if unknown:
         stand_ins = {stand_in_zone(old, each, region, places): each for each in subnets}
@@ -57,11 +61,18 @@ def _by_zone(
     return known
 
 
-def _named_by(old: Configuration, subnet: str) -> str:
+def _named_by(old: Configuration, subnet: str) -> tuple[str, bool]:
+    """The place, and whether its machines are worse off in another subnet of their zone.
+
+    To the head nobody comes by a public address; of login nodes that may be the point.
+    """
     for queue in old.queues:
         if subnet in queue.subnets:
-            return f"Scheduling.SlurmQueues[{queue.name}].Networking.SubnetIds"
-    return "HeadNode.Networking.SubnetId"
+            return f"Scheduling.SlurmQueues[{queue.name}].Networking.SubnetIds", True
+    for pool in old.login_pools[:1]:
+        if subnet == pool.subnet:
+            return f"LoginNodes.Pools[{pool.name}].Networking.SubnetIds", True
+    return "HeadNode.Networking.SubnetId", False
 
 
 def subnets_of(old: Configuration) -> list[str]:

@@ -34,11 +34,15 @@ class Loss:
 
 @frozen
 class Gap:
-    """What ParallelCluster does not say and a cluster file must; `stand_in` only to check it."""
+    """What ParallelCluster does not say and a cluster file must; `stand_in` only to check it.
+
+    `is_open` False: what ParallelCluster says stands in the file, and somebody must see to it.
+    """
 
     path: Path
     text: str
     stand_in: object
+    is_open: bool = True
 
 
 @dataclass(slots=True)

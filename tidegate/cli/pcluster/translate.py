@@ -155,11 +155,11 @@ def _image(old: Configuration, done: Translated) -> None:
     if nodes:
         done.file["image"] = nodes
         text = "ParallelCluster's own images have another Slurm; build one: tidegate image plan"
-        done.gaps.append(Gap(("image",), f"{text} ({nodes})", nodes))
+        done.gaps.append(Gap(("image",), f"{text} ({nodes})", nodes, is_open=False))
     if head and head != nodes:
         done.file.setdefault("head", {})["image"] = head
         text = "the head's image needs Python 3.12, Slurm 23.11 and munge; build one"
-        done.gaps.append(Gap(("head", "image"), f"{text} ({head})", head))
+        done.gaps.append(Gap(("head", "image"), f"{text} ({head})", head, is_open=False))
     os = old.image.os if old.image else None
     if os and os != OWN_OS and not nodes:
         means = f"nodes have Ubuntu 24.04, not {os}: programs may have to be built again"
