@@ -51,6 +51,26 @@ def test_answers_become_a_good_file(tmp_path):
     assert run("validate", str(file)).exit_code == 0
 
 
+def test_a_bad_answer_is_asked_again_at_once(tmp_path):
+    file = tmp_path / "new.yaml"
+    answers = ["My_Lab", "lab", "us-moon-1", "us-west-2", "ab", "g5.xlrage", "g5.xlarge", "y"]
+    answers += ["64 GPUs", "4", "$200", "200", "Tokyo", "Asia/Tokyo", "ops", "", ""]
+
+    done = on_terminal("init", str(file), answers=answers)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines() == [
+        "Error: must be lower-case letters, digits and -, first a letter, at most 31, is My_Lab",
+        "Error: us-moon-1 is no region of AWS, like us-east-1",
+        "Error: g5.xlrage is not a known instance type; did you mean g5.xlarge?",
+        "Error: must be a plain number like 8, is 64 GPUs",
+        "Error: must be a plain number like 8, is $200",
+        "Error: Tokyo is not an IANA time zone like Europe/Berlin",
+        "Error: must be an e-mail address, is ops",
+    ]
+    assert load_cluster(file).cluster.name == "lab"
+
+
 def options() -> list[str]:
     return [
         *("--name", "ci", "--region", "us-east-1", "--zones", "a", "--types", "g4dn.xlarge"),
@@ -180,14 +200,14 @@ def test_a_bad_answer_is_asked_for_again(tmp_path):
 
 def test_answers_that_make_no_good_file_are_kept_to_be_corrected(tmp_path):
     file = tmp_path / "ci.yaml"
-    answers = ["ci", "", "a", "g4dn.xlarg", "n", "2", "5", "", "", ""]
+    answers = ["ci", "", "a", "p5.48xlarge", "n", "2", "5", "", "", ""]
     bad = on_terminal("init", str(file), answers=answers)
 
     assert bad.returncode == 1
-    assert "g4dn.xlarge" in bad.stderr
+    assert "limits.usd_per_hour  5, but p5.48xlarge on-demand" in bad.stderr
     assert f"correct it there, then: tidegate validate {file}" in bad.stderr
-    assert "instance_types: [g4dn.xlarg]" in file.read_text()
-    file.write_text(file.read_text().replace("g4dn.xlarg]", "g4dn.xlarge]"))
+    assert "instance_types: [p5.48xlarge]" in file.read_text()
+    file.write_text(file.read_text().replace("usd_per_hour: 5}", "usd_per_hour: 80}"))
     assert run("validate", str(file)).exit_code == 0
 
 

@@ -9,7 +9,6 @@ from tests.make import (
     A10G,
     NOW_S,
     T4,
-    T4_BIG,
     cluster,
     instance,
     job,
@@ -27,7 +26,6 @@ from tidegate.core.model.cluster import Limits
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.ledger import Launch, Phase
 from tidegate.core.model.resting import Resting
-from tidegate.core.model.slurm import Shape, Spread
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
 
@@ -96,76 +94,6 @@ def test_a_job_that_a_limit_can_never_let_in_is_not_told_to_wait(
 
     assert said in found.pools[0]
     assert found.change == (change,)
-
-
-def test_what_the_whole_cluster_is_limited_to_is_not_asked_of_a_pool() -> None:
-    seen = snapshot(
-        [job(1)],
-        of=cluster(pool(), limits=Limits(nodes=1)),
-        records=[record("i-1")],
-        instances=[instance("i-1")],
-        nodes=[node("i-1", gpus_alloc=1, state="ALLOCATED")],
-    )
-
-    found = asked("1", seen)
-
-    assert found.headline.startswith("job 1 waits: the cluster is limited to 1 nodes")
-    assert found.change == (
-        "wait for nodes to be released, or have the limits of the cluster raised",
-    )
-
-
-def test_a_job_that_only_lacks_a_time_limit_hears_of_that_first_and_how_to_give_it_one() -> None:
-    timed = replace(pool(), max_job_time_s=8 * 3600.0)
-
-    found = asked(
-        "1", snapshot([job(1, time_limit_s=None)], of=cluster(pool("a10g", (A10G,)), timed))
-    )
-
-    assert found.headline == (
-        "job 1 waits: pool t4 takes jobs of at most 8.0 h, the job has no time limit; 1 more below"
-    )
-    assert found.change == (
-        "ask at most 8.0 h, for pool t4: scontrol update JobId=1 TimeLimit=480",
-    )
-
-
-def test_a_job_is_not_told_to_ask_less_time_of_a_pool_without_its_gpus() -> None:
-    timed = replace(pool(), max_job_time_s=8 * 3600.0)
-
-    found = asked("1", snapshot([job(1, gpu_type="l4", time_limit_s=None)], of=cluster(timed)))
-
-    assert found.change == ("ask another kind of GPU: pool t4 has none of this one",)
-
-
-def test_a_job_whose_gpus_are_spread_over_more_nodes_than_it_names_is_not_told_to_name_fewer() -> (
-    None
-):
-    of = cluster(pool(types=(T4_BIG,), limits=Limits(gpus=4)))
-    spreads = (Spread(2, Shape(3, "t4", 1, 1000)),)
-
-    found = asked("1", snapshot([job(1, gpus=6, spreads=spreads)], of=of))
-
-    assert "allows 1 such nodes; the job asks 2" in found.headline
-    assert found.change == ("ask fewer GPUs or tasks, or have the limits of pool t4 raised",)
-
-
-def test_an_array_at_its_own_limit_hears_how_to_raise_it() -> None:
-    found = asked("1", snapshot([job(1, reason="JobArrayTaskLimit")]))
-
-    assert found.change == (
-        "let more run at a time: scontrol update JobId=1 ArrayTaskThrottle=...",
-    )
-
-
-def test_the_year_that_slurm_gives_a_job_without_time_limit_is_none() -> None:
-    runs = job(1, state="RUNNING", on=["i-1"], time_limit_s=365 * 86400.0)
-    seen = snapshot([runs], records=[record("i-1")], instances=[instance("i-1")])
-
-    found = asked("1", seen)
-
-    assert found.needs[0].endswith("; no time limit")
-    assert not any("by its time limit" in each for each in found.nodes)
 
 
 def test_a_job_behind_a_resting_offering_hears_ec2_s_words_and_the_next_try():

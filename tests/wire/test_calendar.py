@@ -115,8 +115,8 @@ def test_cron_in_the_words_of_eventbridge_scheduler(cron, expected):
     [
         ("0 20 * *", "needs five fields"),
         ("0 0 20 * * *", "needs five fields"),
-        ("0 25 * * *", "bad hour"),
-        ("0 20 30 2 *", "bad day-of-month"),
+        ("0 25 * * *", "hour must be 0-23, is 25"),
+        ("0 20 30 2 *", "day-of-month must be 1-31, and a day that its month has, is 30"),
         ("0 20 L * *", "L is not understood"),
         ("0 20 * * MON#1", "MON#1 is not understood"),
         ("0 20 1 * MON", "exclude each other"),

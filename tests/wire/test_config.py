@@ -228,11 +228,24 @@ UNREADABLE = [
     (b"hello", "must be a mapping of names to values, like `name: dev`"),
     (
         b"name: dev\n  region: x\n",
-        "not valid YAML at line 2, column 9: mapping values are not allowed here",
+        "not valid YAML at line 2, column 9: a second `: ` where one value belongs: indent it like"
+        " its neighbours, or quote the text",
     ),
     (
         b"zones: [a\n",
-        "not valid YAML at line 2, column 1: expected ',' or ']', but got '<stream end>'",
+        "not valid YAML at line 2, column 1: a [ that is not closed, or a comma that is missing",
+    ),
+    (
+        b"pools:\n  t4:\n    zones: [a]\n   weight: 1\n",
+        "not valid YAML at line 4, column 4: indented otherwise than the lines it belongs to",
+    ),
+    (
+        b"pools:\n\tt4: {}\n",
+        "not valid YAML at line 2, column 1: a tab, and YAML indents by spaces alone",
+    ),
+    (
+        b"stop: * 20 * * *\n",
+        "not valid YAML at line 1, column 8: what begins with * or & must be quoted",
     ),
     (
         b"name: !!python/name:os.system x\n",
@@ -329,6 +342,7 @@ def test_settings_that_agent_and_planner_can_live_with_are_taken(tmp_path):
         ({"limits": {"nodes": 64}, "max_job_nodes": 16}, False),
         ({"limits": {"nodes": 16}}, False),
         ({}, False),
+        ({"max_job_nodes": 64}, False),
     ],
 )
 def test_a_pool_whose_jobs_may_not_have_all_its_nodes_says_so(tmp_path, pool, noted):
@@ -337,6 +351,17 @@ def test_a_pool_whose_jobs_may_not_have_all_its_nodes_says_so(tmp_path, pool, no
     notes = load(tmp_path, good(changes)).notes
 
     assert (
-        "pools.t4.max_job_nodes: 16 when left out, and limits.nodes is 64: Slurm refuses a job of"
-        " more than 16 nodes; say max_job_nodes: 64, or 16 when that is meant" in notes
+        "pools.t4.max_job_nodes: 16 when left out, and there may be 64 nodes: Slurm refuses a job"
+        " of more than 16; say max_job_nodes: 64, or 16 when that is meant" in notes
     ) is noted
+
+
+def test_a_pool_of_a_small_cluster_is_told_what_the_cluster_allows(tmp_path):
+    large = load(tmp_path, good({"limits.nodes": 8, "pools.t4.limits": {"nodes": 64}}))
+    wide = load(tmp_path, good({"limits.nodes": 8, "pools.t4.max_job_nodes": 32}))
+
+    assert large.notes == ()
+    assert wide.notes == (
+        "pools.t4.max_job_nodes: 32, but limits.nodes allows 8: a job of more than 8 would wait for"
+        " ever; say max_job_nodes: 8",
+    )

@@ -94,7 +94,7 @@ def test_what_a_pattern_leaves_out_for_its_architecture_is_told(tmp_path):
     file = load(tmp_path, good({"pools.t4.instance_types": ["g5*.xlarge"]}))
 
     assert file.notes == (
-        "pools.t4: left out g5g.xlarge is arm64: a pool of its own has it by name or by "
+        "pools.t4: left out g5g.xlarge, which is arm64: name it in a pool of its own, or "
         "`arch In arm64`",
     )
 

@@ -21,7 +21,7 @@ def test_who_names_no_price_has_the_default_and_is_told(
 
     assert file.cluster.waiting.usd_per_job_hour == DEFAULT_USD_PER_JOB_HOUR == 50.0
     (note,) = notes(tmp_path, waiting)
-    assert note.startswith("waiting.usd_per_job_hour: 50 when left out: spare nodes idle where")
+    assert note.startswith("waiting.usd_per_job_hour: 50 when left out: spare nodes are")
 
 
 @pytest.mark.parametrize("usd", [0, 0.01, 50, 10_000])

@@ -162,9 +162,33 @@ ASKED, TAKEN = "tidegate.init.asked", "tidegate.init.taken"
 def _asked(name: str, question: str, default: Any) -> Any:
     while True:
         try:
-            return _checked(name, typer.prompt(question, default=default, type=type(default)))
+            answer = typer.prompt(question, default=default, type=str)
+            return _alone(name, _checked(name, _of_kind(answer, type(default))))
         except typer.BadParameter as bad:
             typer.echo(f"Error: {bad.message}", err=True)
+
+
+def _of_kind(answer: str, kind: type[Any]) -> Any:
+    try:
+        return kind(answer)
+    except ValueError as error:
+        raise typer.BadParameter(f"must be a plain number like 8, is {answer}") from error
+
+
+def _alone(name: str, value: Any) -> Any:
+    """The answer, when a file with it and no other is good there. Errors: BadParameter."""
+    from tidegate.core.model.errors import BadConfig
+    from tidegate.wire.config import parse_cluster
+
+    others = {each: default for each, (_, default) in QUESTIONS.items()}
+    try:
+        parse_cluster(_text(Path("new.yaml"), {**others, "name": DEV, name: value}), "new.yaml")
+    except BadConfig as bad:
+        own = f"--{name.replace('_', '-')} "
+        for problem in _by_option(bad.problems):
+            if problem.startswith(own):
+                raise typer.BadParameter(problem.partition(": ")[2]) from bad
+    return value
 
 
 def _checked(name: str, value: Any) -> Any:
@@ -236,23 +260,28 @@ def init(
     Exit code 1 when the file is there already, or when answers make no good one; they are kept in
     the file. Exit code 2 when options make no good one; each is named, and nothing is written.
     """
-    assert types is not None
-    names = [each.strip() for each in types.split(",")]
-    text = TEMPLATE.format(
+    answers = {each: context.params[each] for each in QUESTIONS}
+    _write(context, path, _text(path, answers))
+
+
+def _text(path: Path, said: Mapping[str, Any]) -> str:
+    """The file with these answers, good or not."""
+    region, night_off, alarm_email = said["region"], said["night_off"], said["alarm_email"]
+    types = [each.strip() for each in said["types"].split(",")]
+    return TEMPLATE.format(
         path=path,
-        name=_scalar(name or ""),
-        region=_scalar(region or ""),
-        nodes=nodes,
-        usd_per_hour=usd_per_hour,
+        name=_scalar(said["name"]),
+        region=_scalar(region),
+        nodes=said["nodes"],
+        usd_per_hour=said["usd_per_hour"],
         schedules=SCHEDULES.format(time_zone=_scalar(night_off)) if night_off else "",
         alarm=f"alarm_email: {_scalar(alarm_email)}" if alarm_email else NO_ALARM,
-        waiting_usd=WAITING_USD[waiting or "balanced"],
-        types=", ".join(map(_scalar, names)),
-        zones=", ".join(_scalar(f"{region}{letter}") for letter in zones or ""),
-        prices=_prices(region or "", names),
-        markets="spot, on-demand" if spot else "on-demand",
+        waiting_usd=WAITING_USD[said["waiting"]],
+        types=", ".join(map(_scalar, types)),
+        zones=", ".join(_scalar(f"{region}{letter}") for letter in said["zones"]),
+        prices=_prices(region, types),
+        markets="spot, on-demand" if said["spot"] else "on-demand",
     )
-    _write(context, path, text)
 
 
 def _write(context: typer.Context, path: Path, text: str) -> None:

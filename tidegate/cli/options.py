@@ -36,12 +36,16 @@ def only_cluster() -> Path:
     return found[0] if len(found) == 1 else UNNAMED
 
 
-def named[Chosen: (Path, list[Path])](context: typer.Context, chosen: Chosen) -> Chosen:
+def named[Chosen: (Path, list[Path])](
+    context: typer.Context, parameter: typer.CallbackParam, chosen: Chosen
+) -> Chosen:
     """What was chosen. Errors: a usage error, which says how to name a cluster."""
     if chosen in (UNNAMED, [UNNAMED]) and not context.resilient_parsing:
         count = len(list(CLUSTERS.glob("*.yaml")))
         said = f"{CLUSTERS}/ holds {count} cluster files" if count else f"{CLUSTERS}/ holds none"
-        raise typer.BadParameter(f"which cluster? {said}: say --cluster FILE, or set {VARIABLE}")
+        is_argument = parameter.param_type_name == "argument"
+        how = f"name it, like {CLUSTERS}/*.yaml" if is_argument else "say --cluster FILE"
+        raise typer.BadParameter(f"which cluster? {said}: {how}, or set {VARIABLE}")
     return chosen
 
 

@@ -80,13 +80,13 @@ def notes(file: ClusterFile) -> Iterator[str]:
     more = f"{saved} s, by estimate,"
     if file.images:
         yield (
-            f"images: a boot takes {more} less from the first image on that was baked (`tidegate"
-            " image bake`), and until then as long as without"
+            "images: until one is baked (`tidegate image bake`) each boot installs what it lacks,"
+            f" and takes {more} longer"
         )
     else:
         yield (
             f"image: each boot installs what it lacks, and takes {more} longer than from a baked"
-            " one; images: {} bakes one (docs/images.md)"
+            " image; `images: {}` bakes one (docs/images.md)"
         )
 
 

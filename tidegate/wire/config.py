@@ -237,7 +237,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         login=model.login,
         notes=(
             *model.waiting.notes(),
-            *(note for name, pool in model.pools.items() for note in _notes(name, pool)),
+            *(note for name, pool in model.pools.items() for note in _notes(model, name, pool)),
             *(_diskless(model) if model.prefetch else ()),
         ),
         root_volumes={name: pool.root_volume() for name, pool in model.pools.items()},
@@ -275,15 +275,24 @@ def _job_roles(model: ClusterModel, pool: PoolModel) -> dict[str, str]:
     return ({"": model.job_role} if model.job_role else {}) | model.job_role_by_account
 
 
-def _notes(name: str, pool: PoolModel) -> Iterator[str]:
+def _notes(model: ClusterModel, name: str, pool: PoolModel) -> Iterator[str]:
     for sentence in pool.selection().left_out:
         yield f"pools.{name}: left out {sentence}"
-    most, job_s = pool.limits.nodes, pool.max_job_nodes
-    if most is not None and job_s < most and "max_job_nodes" not in pool.model_fields_set:
+    limits = [each for each in (pool.limits.nodes, model.limits.nodes) if each is not None]
+    most, job_nodes = min(limits, default=None), pool.max_job_nodes
+    is_said = "max_job_nodes" in pool.model_fields_set
+    if most is None or (pool.limits.nodes is None and not is_said):
+        return
+    if job_nodes < most and not is_said:
         yield (
-            f"pools.{name}.max_job_nodes: {job_s} when left out, and limits.nodes is {most}: Slurm"
-            f" refuses a job of more than {job_s} nodes; say max_job_nodes: {most}, or {job_s}"
-            " when that is meant"
+            f"pools.{name}.max_job_nodes: {job_nodes} when left out, and there may be {most} nodes:"
+            f" Slurm refuses a job of more than {job_nodes}; say max_job_nodes: {most}, or"
+            f" {job_nodes} when that is meant"
+        )
+    if job_nodes > most and is_said:
+        yield (
+            f"pools.{name}.max_job_nodes: {job_nodes}, but limits.nodes allows {most}: a job of"
+            f" more than {most} would wait for ever; say max_job_nodes: {most}"
         )
 
 

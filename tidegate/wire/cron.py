@@ -11,6 +11,14 @@ _WEEK_DAYS = 7
 _HOUR_S = 3600
 _FIELD = re.compile(r"[0-9A-Za-z*,/-]+")
 
+_FIELDS = (
+    ("minute", "0-59"),
+    ("hour", "0-23"),
+    ("day-of-month", "1-31, and a day that its month has"),
+    ("month", "1-12 or JAN-DEC"),
+    ("day-of-week", "0-7 or SUN-SAT"),
+)
+
 # Any moment will do to try whether an expression ever fires.
 _SOME_TIME = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -25,11 +33,21 @@ def check_cron(cron: str) -> str:
             raise ValueError(f"{field} is not understood here: digits, names and * , - / are")
     try:
         next(CronSim(cron, _SOME_TIME))
-    except (CronSimError, StopIteration) as error:
-        raise ValueError(str(error).lower() or "never comes") from error
+    except StopIteration as error:
+        raise ValueError("never comes") from error
+    except CronSimError as error:
+        raise ValueError(_bad_field(str(error).lower(), fields)) from error
     if fields[2] != "*" and fields[4] != "*":
         raise ValueError("day of month and weekday exclude each other; one of them must be *")
     return cron
+
+
+def _bad_field(said: str, fields: list[str]) -> str:
+    """cronsim says which field is bad; not what stands there, nor what may."""
+    for field, (name, expected) in zip(fields, _FIELDS, strict=True):
+        if said == f"bad {name}":
+            return f"{name} must be {expected}, is {field}"
+    return said
 
 
 def check_time_zone(name: str) -> str:

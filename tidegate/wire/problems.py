@@ -9,12 +9,14 @@ from pydantic import BaseModel, ValidationError
 
 from tidegate.core.model.errors import BadConfig
 from tidegate.core.model.frozen import frozen
+from tidegate.wire.hints import elsewhere, instead, unit
 
 type Place = tuple[str | int, ...]
 type Schema = Mapping[str, Any]
 
 MAX_SHOWN_CHARS = 60
 MAX_ALIGNED_CHARS = 40
+NAMES_MAX = 4
 HARDLY_MEANT = 1_000_000
 
 _KIND_WORDS = {
@@ -80,8 +82,9 @@ def shown(value: object) -> str:
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     """`; did you mean X?`, or "" when nothing comes near."""
-    near = get_close_matches(wrong, list(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    names = {each.lower(): each for each in reversed(list(known))}
+    near = get_close_matches(wrong.lower(), names, n=1)
+    return f"; did you mean {names[near[0]]}?" if near else ""
 
 
 def and_(words: Sequence[str]) -> str:
@@ -118,9 +121,17 @@ def _problem(kind: str, place: Place, error: Mapping[str, Any], schema: Schema) 
             return Problem(place, str(error["ctx"]["error"]))
         case "too_short":
             return Problem(place, "must have at least one entry, has none")
-    wanted = _at(schema, place)
+    wanted, name = _at(schema, place), _name(place)
     hint = did_you_mean(str(value), wanted["enum"]) if "enum" in wanted else ""
-    return Problem(place, f"must be {_expected(wanted, kind)}, is {shown(value)}{hint}")
+    hint = hint or instead(wanted, name, value)
+    what = _expected(wanted, kind)
+    what += unit(name) if kind.endswith(("_parsing", "_type")) and "number" in what else ""
+    return Problem(place, f"must be {what}, is {shown(value)}{hint}")
+
+
+def _name(place: Place) -> str:
+    """The name that a value stands under, also in a list."""
+    return next((each for each in reversed(place) if isinstance(each, str)), "")
 
 
 def _missing(wanted: Schema) -> str:
@@ -146,7 +157,8 @@ def _unknown_name_hint(wrong: str, names: Iterable[str]) -> str:
     starting = [name for name in known if name.startswith(wrong) or wrong.startswith(name)]
     if starting:
         return f"; did you mean {starting[0]}?"
-    return did_you_mean(wrong, known) or f"; known here: {', '.join(known)}"
+    near = elsewhere(wrong) or did_you_mean(wrong, known)
+    return near or f"; known here: {', '.join(known)}"
 
 
 def _expected(wanted: Schema, kind: str) -> str:
@@ -154,12 +166,17 @@ def _expected(wanted: Schema, kind: str) -> str:
     if "enum" in wanted:
         return " or ".join(map(str, wanted["enum"]))
     if "const" in wanted:
-        return str(wanted["const"])
+        may_be_left_out = wanted.get("default", wanted["const"]) is None
+        return f"{wanted['const']}{', or left out' if may_be_left_out else ''}"
     if kind == "string_pattern_mismatch":
         return str(wanted.get("x-expected", f"text like {wanted.get('pattern')}"))
     if kind in ("greater_than", "greater_than_equal", "less_than_equal", "finite_number"):
         return _bounds(wanted, is_over=kind in ("less_than_equal", "finite_number"))
-    return _KIND_WORDS.get(str(wanted.get("type")), "valid")
+    word = _KIND_WORDS.get(str(wanted.get("type")), "valid")
+    names = list(wanted.get("properties", ()))
+    if not names:
+        return word
+    return f"{word} with {', '.join(names[:NAMES_MAX])}{', ...' * (len(names) > NAMES_MAX)}"
 
 
 def _bounds(wanted: Schema, *, is_over: bool) -> str:

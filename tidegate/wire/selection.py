@@ -190,7 +190,7 @@ def _of_another_arch(found: Mapping[str, str]) -> dict[str, str]:
     if USUAL_ARCH not in archs.values():
         return {}
     return {
-        name: f"{name} is {arch}: a pool of its own has it by name or by `arch In {arch}`"
+        name: f"{name}, which is {arch}: name it in a pool of its own, or `arch In {arch}`"
         for name, arch in archs.items()
         if arch != USUAL_ARCH
     }

@@ -36,7 +36,7 @@ class WaitingModel(Section):
         if "usd_per_job_hour" not in self.model_fields_set:
             yield (
                 f"waiting.usd_per_job_hour: {self.usd_per_job_hour:g} when left out: spare nodes"
-                " idle where the waiting that they save is worth more than they cost; 0: none do"
+                " are kept idle where the waiting that they save is worth more; 0 keeps none"
             )
 
     def waiting(self) -> Waiting:

@@ -8,6 +8,7 @@ import yaml
 
 from tidegate.core.model.errors import BadConfig
 from tidegate.wire.problems import Place, Problem, printable
+from tidegate.wire.yaml_words import in_words
 
 
 class _Loader(yaml.SafeLoader):
@@ -106,7 +107,7 @@ def _where(error: yaml.MarkedYAMLError) -> str:
     """` at line 3, column 5: what is wrong`; lines and columns count from 1."""
     mark = error.problem_mark or error.context_mark
     place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-    return f"{place}: {printable(str(error.problem or error.context))}"
+    return f"{place}: {printable(in_words(str(error.problem or error.context)))}"
 
 
 def _repeated_names(node: yaml.Node, place: Place, seen: set[int]) -> Iterator[Problem]:

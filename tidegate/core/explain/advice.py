@@ -115,6 +115,15 @@ def _fewer(job: Job, limit: WhyNot) -> Iterator[str]:
         yield f"{limit.remedy}: it allows no such node"
 
 
+def _at_limit(limit: WhyNot, drained: Sequence[str]) -> Iterator[str]:
+    """What counts now keeps it out: it may go by itself, unless a person holds it."""
+    for name in drained:
+        given = f"scontrol update NodeName={name} State=RESUME"
+        yield f"give back {name}, which a person drained and which counts: {given}"
+    ways = ("" if drained else "wait for nodes to be released", limit.remedy)
+    yield ", or ".join(filter(None, ways))
+
+
 def _others(
     job: Job, why_nots: Sequence[WhyNot], drained: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
@@ -124,15 +133,8 @@ def _others(
                 yield f"drop or change its constraint {job.constraint!r}"
             case Why.LIMIT if each.missing:
                 yield from _fewer(job, each)
-            case Why.LIMIT if drained.get(each.pool):
-                for name in drained[each.pool]:
-                    given = f"scontrol update NodeName={name} State=RESUME"
-                    yield f"give back {name}, which a person drained and which counts: {given}"
-                yield each.remedy or f"have pool {each.pool}'s limits raised"
-            case Why.LIMIT if each.remedy:
-                yield f"wait for nodes to be released, or {each.remedy}"
             case Why.LIMIT:
-                yield "wait for nodes to be released"
+                yield from _at_limit(each, drained.get(each.pool, ()))
             case Why.RESTING | Why.CHEAPER:
                 yield "wait for the next try, or have the pool allow more types, zones or markets"
             case Why.REFUSED | Why.BROKEN | Why.FAILING | Why.DOUBTED | Why.PARTITION if (

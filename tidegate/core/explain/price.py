@@ -8,7 +8,6 @@ from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.allocation import part_of
 from tidegate.core.offers.spend import SECONDS_PER_HOUR
 
-
 # What Slurm gives a job without time limit when it starts, in a partition without MaxTime.
 # Source: Slurm's slurm.h, YEAR_MINUTES.
 NO_LIMIT_S = 365 * 86400.0
