@@ -1,5 +1,6 @@
 """`tidegate init`: what it writes is what `validate` takes, and nobody has to be there."""
 
+import errno
 import os
 import pty
 import subprocess
@@ -237,3 +238,13 @@ def test_nothing_is_asked_where_nothing_can_be_written(tmp_path, name, code):
     assert done.returncode == code
     assert "Name of the cluster" not in done.stdout
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("ci.yaml", "mine")]
+
+
+def test_a_file_that_cannot_be_written_is_told_in_a_sentence(tmp_path):
+    file = tmp_path / "loop.yaml"
+    file.symlink_to(file)
+
+    done = run("init", str(file), "--yes")
+
+    assert done.exit_code == 1
+    assert done.stderr == f"{file}: {os.strerror(errno.ELOOP)}\n"

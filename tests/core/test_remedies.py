@@ -171,3 +171,11 @@ def test_the_year_that_slurm_gives_a_job_without_time_limit_is_none() -> None:
 
     assert found.needs[0].endswith("; no time limit")
     assert not any("by its time limit" in each for each in found.nodes)
+
+
+def test_the_pool_that_comes_nearest_is_named_before_one_of_another_kind_of_gpu() -> None:
+    of = cluster(pool(weight=50), pool("a10g", (A10G,)))
+
+    found = asked(snapshot([job(1, gpus=8, gpu_type="a10g")], of=of))
+
+    assert found.headline == ("job 1 waits: g5.12xlarge has 4 GPUs, the job asks 8; 1 more below")

@@ -222,7 +222,7 @@ def test_the_command_names_what_it_cannot_read(tmp_path):
     assert refused.exit_code == 1
     assert f"{history}: line 5: 1 fields instead of 6" in refused.output
     assert lenient.exit_code == 0
-    assert "1 broken lines skipped" in lenient.output
+    assert "1 broken line skipped" in lenient.output
     assert strange.exit_code == 2
 
 

@@ -1,9 +1,11 @@
 """The `tidegate` command. Imports stay inside the commands, so that each starts fast."""
 
+import errno
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from tidegate.cli.advise_command import EXAMPLES as ADVISE
 from tidegate.cli.advise_command import advise
@@ -64,8 +66,23 @@ from tidegate.cli.validate import validate
 from tidegate.cli.why import EXAMPLES as WHY
 from tidegate.cli.why import why
 
+
+class Told(TyperGroup):
+    """What this computer refuses (a full disk, a folder one may not write to), in a sentence."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except OSError as trouble:
+            if trouble.errno == errno.EPIPE:  # who read the output has gone: `| head`
+                raise
+            typer.echo(f"{trouble.filename or 'output'}: {trouble.strerror or trouble}", err=True)
+            raise typer.Exit(1) from trouble
+
+
 app = typer.Typer(
     name="tidegate",
+    cls=Told,
     help="Event-driven autoscaler for Slurm GPU clusters on EC2.",
     epilog="Exit codes: 0 all is well, 1 trouble, 2 what cannot be meant; others: COMMAND --help.",
     no_args_is_help=True,

@@ -233,6 +233,10 @@ def history_text(path: Path) -> str:
     return as_text(unpacked, path)
 
 
+def _lines(count: int, of: str = "") -> str:
+    return f"{count} {of}line{'s' * (count != 1)}"
+
+
 def history_of(text: str, source: str, *, is_lenient: bool) -> "Trace":
     """The jobs of a text, with what was left out told on stderr. Errors: BadTrace."""
     from tidegate.sim.replay.trace import BadTrace, read_trace
@@ -244,9 +248,9 @@ def history_of(text: str, source: str, *, is_lenient: bool) -> "Trace":
     for broken in trace.broken[:10]:
         typer.echo(f"{source}: skipped {broken}", err=True)
     if trace.broken:
-        typer.echo(f"{source}: {len(trace.broken)} broken lines skipped", err=True)
+        typer.echo(f"{source}: {_lines(len(trace.broken), 'broken ')} skipped", err=True)
     for reason, count in trace.skipped:
-        typer.echo(f"{source}: {count} lines left out: {reason}", err=True)
+        typer.echo(f"{source}: {_lines(count)} left out: {reason}", err=True)
     return trace
 
 

@@ -57,7 +57,7 @@ class Refusals:
         return sorted(found, key=lambda each: each.key)
 
     def of(self, need: Need, nodes: int) -> tuple[WhyNot, ...]:
-        """Every obstacle: first what passes (limits, rests), then a time limit that is too long."""
+        """Every obstacle: first what passes (limits, rests), last pools of another kind of GPU."""
         pools = [p for p in self._snapshot.cluster.pools if p.name in need.pools]
         if not pools:
             return (WhyNot(Why.NO_POOL, "no pool serves its partition"),)
@@ -67,7 +67,7 @@ class Refusals:
             found.insert(0, self._offer_groups.due.waiting(need, awaited))
         if cheaper := self._offer_groups.cheaper(need):
             found.insert(0, waiting(need, cheaper))
-        found.sort(key=lambda each: (each.kind not in PASSING, each.kind is not Why.JOB_TIME))
+        found.sort(key=_rank)
         if not found:
             said = "what fits it was used up by other jobs of this plan"
             found = [WhyNot(Why.NEXT_PLAN, said)]
@@ -263,6 +263,16 @@ class Refusals:
                     f"({BLOCK_DRAIN_S / 60:.0f} min before its end its nodes are drained)"
                 )
                 yield WhyNot(Why.JOB_TIME, said, offer_group.pool.name, str(each.offering))
+
+
+def _rank(each: WhyNot) -> int:
+    """What passes, then what less time or less of it would cure, then what nothing of the kind."""
+    if each.kind in PASSING:
+        return 0
+    if each.kind is Why.JOB_TIME:
+        return 1
+    has_none = each.kind is Why.TOO_SMALL and any(most == 0 for _, _, most in each.missing)
+    return 3 if has_none else 2
 
 
 def too_small(types: tuple[InstanceType, ...], shape: Shape) -> WhyNot | None:

@@ -57,7 +57,10 @@ def as_text(outcomes: Sequence[Outcome]) -> str:
     """The table, and under it why jobs never ran."""
     lines = columns(as_rows(outcomes))
     for each in outcomes:
-        lines += [f"{each.name}: {count} jobs never ran: {why}" for why, count in each.unmet]
+        lines += [
+            f"{each.name}: {count} job{'s' * (count != 1)} never ran: {why}"
+            for why, count in each.unmet
+        ]
     return "\n".join(lines)
 
 
