@@ -29,6 +29,7 @@ from tidegate.core.model.errors import (
     RequestMismatch,
     Throttled,
     TidegateError,
+    UnknownCaller,
 )
 
 
@@ -133,7 +134,7 @@ def test_throttling_and_unknown_codes_say_nothing_about_capacity(
         ("UnauthorizedOperation", NotAuthorized),
         ("AccessDeniedException", NotAuthorized),
         ("403", NotAuthorized),
-        ("ExpiredTokenException", NotAuthorized),
+        ("ExpiredTokenException", UnknownCaller),
         ("RequestExpired", NotAuthorized),
         ("RequestTimeTooSkewed", NotAuthorized),
         ("InvalidSignatureException", NotAuthorized),
@@ -183,7 +184,8 @@ def test_no_answer_in_time_may_be_tried_again(error: Exception) -> None:
 
 
 def test_missing_credentials_are_an_authorization_problem() -> None:
-    assert raised_for(NoCredentialsError()) is NotAuthorized
+    assert raised_for(NoCredentialsError()) is UnknownCaller
+    assert issubclass(UnknownCaller, NotAuthorized)
 
 
 def test_our_own_exceptions_pass_untouched() -> None:

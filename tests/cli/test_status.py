@@ -5,10 +5,12 @@ import time
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from typer.testing import CliRunner
 
 from tests.cli.conftest import Town
 from tests.make import job, node
+from tidegate.adapters.aws_errors import translate
 from tidegate.cli.main import app
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.ledger import InterruptionLoss
@@ -176,6 +178,20 @@ def test_events_of_people_are_a_line_each_and_end_with_their_time(town: Town) ->
 
     assert f"launched  EC2 gave {name} g4dn.xlarge/us-east-1b/spot" in lines
     assert json.loads(town.ask("events", "--since", "0s", "--output", "json").output) == []
+
+
+@pytest.mark.parametrize("code", ["ExpiredTokenException", "InvalidClientTokenId"])
+def test_who_is_unknown_to_aws_hears_what_to_do(town: Town, code: str) -> None:
+    def clients(_: str) -> Any:
+        refused = {"Error": {"Code": code, "Message": "The security token is expired"}}
+        raise translate(ClientError(refused, "GetFunctionConfiguration"))
+
+    done = CliRunner().invoke(app, ["status", "--cluster", str(town.file)], obj=clients)
+
+    assert (done.exit_code, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"AWS does not know who asks: {code}: GetFunctionConfiguration: The")
+    assert "tidegate --profile NAME" in line
 
 
 def test_watching_looks_again_until_it_is_interrupted(town: Town) -> None:

@@ -128,31 +128,36 @@ UNAVAILABLE = frozenset(
 
 # By policy, by credentials that are over or wrong, or by a clock that is more than minutes off.
 # Sources: EC2's and S3's error codes; EventBridge API reference, PutEventsResultEntry.
-ACCESS_DENIED = frozenset(
+# The credentials themselves are no good, whatever they may do.
+# Source: "Common error codes" of AWS's APIs.
+UNKNOWN_CALLER = frozenset(
     {
-        "403",
-        "AccessDenied",
-        "AccessDeniedException",
-        "AuthFailure",
         "ExpiredToken",
         "ExpiredTokenException",
-        "IncompleteSignature",
         "InvalidAccessKeyId",
         "InvalidClientTokenId",
-        "InvalidSecurity.RequestHasExpired",
-        "InvalidSignatureException",
-        "MissingAuthenticationToken",
-        "MissingAuthenticationTokenException",
-        "NotAuthorized",
-        "NotAuthorizedForDetailTypeException",
-        "NotAuthorizedForSourceException",
-        "RequestExpired",
-        "RequestTimeTooSkewed",
         "SignatureDoesNotMatch",
-        "UnauthorizedOperation",
         "UnrecognizedClientException",
     }
 )
+
+ACCESS_DENIED = UNKNOWN_CALLER | {
+    "403",
+    "AccessDenied",
+    "AccessDeniedException",
+    "AuthFailure",
+    "IncompleteSignature",
+    "InvalidSecurity.RequestHasExpired",
+    "InvalidSignatureException",
+    "MissingAuthenticationToken",
+    "MissingAuthenticationTokenException",
+    "NotAuthorized",
+    "NotAuthorizedForDetailTypeException",
+    "NotAuthorizedForSourceException",
+    "RequestExpired",
+    "RequestTimeTooSkewed",
+    "UnauthorizedOperation",
+}
 
 INSTANCE_NOT_FOUND = frozenset({"InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed"})
 

@@ -10,9 +10,13 @@ from typing import Any
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
+    CredentialRetrievalError,
     HTTPClientError,
     IncompleteReadError,
     NoCredentialsError,
+    PartialCredentialsError,
+    SSOError,
+    TokenRetrievalError,
 )
 from botocore.exceptions import ConnectionError as NoConnection
 from botocore.parsers import ResponseParserError
@@ -43,17 +47,29 @@ from tidegate.adapters.aws_codes import (
     TOKEN_OF_ENDED,
     TRANSACTION_CANCELLED,
     UNAVAILABLE,
+    UNKNOWN_CALLER,
     UNSOLD,
     WRONG_STATE,
 )
 from tidegate.core.model.ec2 import Cure, RefusalKind
-from tidegate.core.model.errors import NotAuthorized, Permanent, RequestMismatch, Throttled
+from tidegate.core.model.errors import (
+    NotAuthorized,
+    Permanent,
+    RequestMismatch,
+    Throttled,
+    UnknownCaller,
+)
 
 # What a fleet call that failed as a whole says of the offerings that it named.
 _ANSWERS = frozenset({RefusalKind.CAPACITY, RefusalKind.QUOTA, RefusalKind.SUBNET})
 
 # The request or its answer was lost on the way, or came as a page that somebody else wrote.
 NO_ANSWER = (HTTPClientError, NoConnection, IncompleteReadError, ResponseParserError)
+
+NO_CREDENTIALS = (
+    *(NoCredentialsError, PartialCredentialsError, CredentialRetrievalError),
+    *(SSOError, TokenRetrievalError),
+)
 
 
 def code_of(error: ClientError) -> str:
@@ -225,9 +241,15 @@ def typed(code: str, message: str) -> Exception:
         return Throttled(text)
     if code in IDEMPOTENCY_MISMATCH:
         return RequestMismatch(text)
-    found = NotAuthorized(text) if code in ACCESS_DENIED else Permanent(text)
+    found = _error_of(code)(text)
     found.cure = cure(code, message)
     return found
+
+
+def _error_of(code: str) -> type[Permanent]:
+    if code in UNKNOWN_CALLER:
+        return UnknownCaller
+    return NotAuthorized if code in ACCESS_DENIED else Permanent
 
 
 def translate(error: Exception) -> Exception:
@@ -236,8 +258,8 @@ def translate(error: Exception) -> Exception:
     No answer in time counts as throttled: the call may have been carried out, and every
     call of ours may be repeated.
     """
-    if isinstance(error, NoCredentialsError):
-        return NotAuthorized(str(error))
+    if isinstance(error, NO_CREDENTIALS):
+        return UnknownCaller(str(error))
     if isinstance(error, NO_ANSWER):
         return Throttled(f"no answer from AWS: {error}")
     if not isinstance(error, ClientError):

@@ -23,7 +23,13 @@ from tidegate.core.explain.verdicts import Verdicts
 from tidegate.core.fleet.rollout import on_its_way
 from tidegate.core.model.calendar import ScheduleOverride, Wanted
 from tidegate.core.model.ec2 import InstanceState
-from tidegate.core.model.errors import BadConfig, NotAuthorized, Throttled, TidegateError
+from tidegate.core.model.errors import (
+    BadConfig,
+    NotAuthorized,
+    Throttled,
+    TidegateError,
+    UnknownCaller,
+)
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Bill, Launch
 from tidegate.core.model.plan import Plan
@@ -40,6 +46,9 @@ from tidegate.wire.config import ClusterFile
 from tidegate.wire.settings import FunctionSettings
 from tidegate.wiring.planner import control
 from tidegate.wiring.resources import Clients, placement_of, planner_bus, resources_of
+
+# What who is unknown to AWS does about it.
+LOG_IN = "log in, or name a profile: tidegate --profile NAME ... (try: aws sts get-caller-identity)"
 
 # A planner that fails does so at least every five minutes.
 FAILURES_S = 900.0
@@ -274,6 +283,9 @@ def told() -> Iterator[None]:
     """Trouble outside is one sentence and exit code 1."""
     try:
         yield
+    except UnknownCaller as error:
+        typer.echo(f"AWS does not know who asks: {error}; {LOG_IN}", err=True)
+        raise typer.Exit(code=1) from error
     except TidegateError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(code=1) from error

@@ -153,6 +153,7 @@ def nobody_asks(clients: "Clients") -> str:
     """That AWS does not know who asks, so that no other question has an answer; "": it does."""
     from tidegate.adapters.aws_errors import aws_call
     from tidegate.adapters.person import who
+    from tidegate.cli.live import LOG_IN
     from tidegate.core.model.errors import TidegateError
 
     try:
@@ -161,5 +162,5 @@ def nobody_asks(clients: "Clients") -> str:
         who(sts)
     except TidegateError as trouble:
         text = f"AWS was not asked, it does not know who asks: {trouble}"
-        return f"{text}; log in first (try: aws sts get-caller-identity)"
+        return f"{text}; {LOG_IN}"
     return ""

@@ -59,5 +59,9 @@ class NotAuthorized(Permanent):
     cure = Cure.DENIED
 
 
+class UnknownCaller(NotAuthorized):
+    """AWS does not know who asks: there are no credentials, or they are wrong or expired."""
+
+
 class RequestMismatch(Permanent):
     """An idempotency token was sent before with another request."""
