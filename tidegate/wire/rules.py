@@ -351,20 +351,16 @@ def _security_groups(parts: Parts) -> Iterator[Problem]:
 
 
 def _containers(parts: Parts) -> Iterator[Problem]:
-    """What tasks hear of by Slurm's TaskProlog. pyxis enters the container before that runs, and a
-    task whose TaskProlog is not in there fails: its issues 83 and 163.
+    """What tasks hear of by Slurm's TaskProlog alone. pyxis enters the container before that runs,
+    and a task whose TaskProlog is not in there fails: its issues 83 and 163.
     """
     if not parts.containers:
         return
     text = "needs Slurm's TaskProlog, with which tasks in containers of pyxis fail"
-    for key in parts.job_role_keys:
-        yield Problem((key,), text)
     for name, pool in parts.pools.items():
         for key in ("mig", "mig_profiles", "mps"):
             if getattr(pool.gpu, key):
                 yield Problem(("pools", name, "gpu", key), text)
-        if pool.job_role:
-            yield Problem(("pools", name, "job_role"), text)
 
 
 def _size(each: InstanceType, key: str) -> float:

@@ -3,12 +3,14 @@
 # only_with: JOB_ROLES
 # Jobs act on AWS as a role of their own, where the pool or their account has one (JOB_ROLES: words
 # like vision=ARN, and =ARN for all others): see job_credentials.py. Their tasks find it by their
-# environment (task_env), each for its own job and as long as that is on the node.
+# environment (task_env), each for its own job and as long as that is on the node. What runs in containers of
+# pyxis finds it by a hook of enroot's: it sees neither this machine's files nor what a TaskProlog says.
 
 readonly PROLOG=/etc/tidegate/prolog.d/60-job-role.sh EPILOG=/etc/tidegate/epilog.d/60-job-role.sh
 readonly UNIT=/etc/systemd/system/tidegate-job-credentials.service
 # A port that only root may open: who opened it while the service is away could collect tokens.
 readonly JOBS=$RUN_DIR/jobs PORT=1017
+readonly OWN=/etc/tidegate/job-role.sh HOOK=/etc/enroot/hooks.d/50-tidegate-role.sh
 
 prolog() {
     printf '#!/bin/bash\nreadonly jobs=%q cluster=%q\n' "$JOBS" "$CLUSTER"
@@ -35,6 +37,41 @@ exit 0
 END_OF_EPILOG
 }
 
+# For a shell of the job's: a task of a heterogeneous job knows its leader's id, the Prolog its component's.
+own() {
+    printf '# . %s\n' "$OWN"
+    cat <<EOF_OWN
+for tidegate_id in "\$SLURM_JOB_ID" \$(env | sed -n 's/^SLURM_JOB_ID_HET_GROUP_[0-9]*=//p'); do
+    if [ -r "$JOBS/\$tidegate_id/token" ]; then
+        export AWS_CONTAINER_CREDENTIALS_FULL_URI=http://127.0.0.1:$PORT/
+        export AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE="$JOBS/\$tidegate_id/token"
+        : "\${AWS_REGION:=$AWS_REGION}" "\${AWS_DEFAULT_REGION:=$AWS_REGION}"
+        export AWS_REGION AWS_DEFAULT_REGION
+        break
+    fi
+done
+EOF_OWN
+}
+
+# Runs as the job's user, before the container is entered.
+# Source: enroot's documents, "Pre-start hooks"; its conf/hooks/extra/50-slurm-pmi.sh does the like.
+hook() {
+    printf '#!/bin/bash\nreadonly own=%q\n' "$OWN"
+    cat <<'END_OF_HOOK'
+set -eu
+names=(AWS_CONTAINER_CREDENTIALS_FULL_URI AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE)
+unset "${names[@]}"
+[[ -n ${SLURM_JOB_ID:-} ]] || exit 0
+. "$own"
+token=${AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE:-}
+[[ -n $token ]] || exit 0
+for name in "${names[@]}"; do
+    echo "$name=${!name}"
+done >>"$ENROOT_ENVIRON"
+echo "$token $token none x-create=file,bind,ro,nosuid,nodev,noexec,private" >>"$ENROOT_MOUNTS"
+END_OF_HOOK
+}
+
 unit() {
     cat <<EOF_UNIT
 [Unit]
@@ -50,13 +87,19 @@ EOF_UNIT
 }
 
 check() {
-    has_file "$PROLOG" prolog && has_file "$EPILOG" epilog && has_file "$UNIT" unit &&
+    has_file "$OWN" own && { [[ $CONTAINERS != pyxis ]] || has_file "$HOOK" hook; } &&
+        has_file "$PROLOG" prolog && has_file "$EPILOG" epilog && has_file "$UNIT" unit &&
         systemctl is-active --quiet tidegate-job-credentials
 }
 
 apply() {
     install -d -m 711 "$JOBS"
     install -d "${PROLOG%/*}" "${EPILOG%/*}"
+    own | put_file "$OWN" 644
+    if [[ $CONTAINERS == pyxis ]]; then
+        install -d "${HOOK%/*}"
+        hook | put_file "$HOOK" 755
+    fi
     prolog | put_file "$PROLOG" 755
     epilog | put_file "$EPILOG" 755
     unit | put_file "$UNIT" 644

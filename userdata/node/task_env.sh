@@ -33,21 +33,15 @@ if [[ -s /etc/tidegate/mig && -n $devices ]]; then
     done
     echo "export CUDA_VISIBLE_DEVICES=${chosen#,}"
 fi
-# A task of a heterogeneous job knows its leader's id, the Prolog its component's. What a job inherits
-# of the one that sent it is no use to it.
+# What a job inherits of the one that sent it is no use to it.
 [[ ${AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE:-} != /run/tidegate/jobs/* ]] ||
     printf 'unset %s\n' AWS_CONTAINER_CREDENTIALS_FULL_URI AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE
-ids=("$SLURM_JOB_ID")
-for name in ${!SLURM_JOB_ID_HET_GROUP_*}; do
-    ids+=("${!name}")
-done
-for id in "${ids[@]}"; do
-    token=/run/tidegate/jobs/$id/token
-    if [[ -r $token ]]; then
-        echo "export AWS_CONTAINER_CREDENTIALS_FULL_URI=http://127.0.0.1:1017/"
-        echo "export AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=$token"
-        break
-    fi
+unset AWS_CONTAINER_CREDENTIALS_FULL_URI AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE
+if [[ -r /etc/tidegate/job-role.sh ]]; then
+    . /etc/tidegate/job-role.sh
+fi
+for name in AWS_CONTAINER_CREDENTIALS_FULL_URI AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE; do
+    [[ ! -v $name ]] || echo "export $name=${!name}"
 done
 if [[ -d /run/tidegate/mps/$SLURM_JOB_ID ]]; then
     echo "export CUDA_MPS_PIPE_DIRECTORY=/run/tidegate/mps/$SLURM_JOB_ID"
