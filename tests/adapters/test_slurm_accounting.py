@@ -164,3 +164,20 @@ def test_a_history_is_asked_for_with_its_steps_and_comes_whole(tmp_path: Path):
     assert "--format=JobID,JobName" in asked
     assert "--duplicates" in asked
     assert "--allocations" not in asked
+
+
+def test_what_nodes_told_of_gpus_comes_with_both_by_days(tmp_path: Path):
+    folder = tmp_path / ".tidegate" / "gpu-time"
+    folder.mkdir(parents=True)
+    told = f"7|i-0123456789abcdef0|{NOW_S - 1800:.0f}|60|120"
+    for day, text in (("2026-11-20", f"{told}\n"), ("2026-11-23", f"{told}\n{told}|2|1\n")):
+        (folder / day).write_text(text)
+    (tmp_path / "lines").write_text("JobID|JobName\n7|a\n")
+    port = SlurmAccounting(Here(tmp_path, f"cat {tmp_path}/lines"), str(tmp_path))
+
+    said = port.history(NOW_S - 86_400, NOW_S, ["JobID", "JobName"]).splitlines()
+
+    assert said == ["JobID|JobName", "7|a", f"%2026-11-23|{told}", f"%2026-11-23|{told}|2|1"]
+    (tmp_path / "lines").write_text(f"{line()}\n")
+    (run,) = parse(f"{line()}\n" + "".join(f"{each}\n" for each in said[2:]), NOW_S)
+    assert port.runs(NOW_S - 86_400, NOW_S)[0].job_id == run.job_id

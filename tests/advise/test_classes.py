@@ -171,3 +171,32 @@ def test_a_changed_job_keeps_a_limit_that_is_shorter_than_the_advice():
 )
 def test_a_later_run_that_needs_more_than_was_advised_is_seen(run, fits):
     assert proposed(runs()).holds(run) is fits
+
+
+def test_gpus_that_never_did_anything_are_not_asked_for_and_nothing_is_added():
+    members = runs(use=replace(used(gpus=None, gpu_gib=0), gpus_touched=2, gpu_memory_mib=None))
+    members[3] = replace(members[3], used=replace(members[3].used, gpus_touched=3))
+
+    found = proposed(members)
+
+    assert isinstance(found, Proposal)
+    assert found.gpus == 3
+    assert (
+        "asks 8 GPUs, used at most 3 of them in 24 runs: 3 would do" in found.findings[0].sentence
+    )
+    assert "--gres=gpu:3" in found.options
+    assert found.holds(members[0])
+    beyond = replace(members[0], used=replace(members[0].used, gpus_touched=4))
+    assert not found.holds(beyond)
+
+
+def test_what_slurm_saw_beside_it_counts_where_it_is_more():
+    members = runs(use=replace(used(gpus=3.5), gpus_touched=2))
+    assert proposed(members).gpus == 4
+    busy = runs(use=replace(used(gpus=1.0), gpus_touched=8))
+    assert Asks.GPUS not in asks(proposed(busy))
+
+
+def test_no_gpu_at_all():
+    found = proposed(runs(use=replace(used(gpus=None), gpus_touched=0)))
+    assert (found.gpus, "--gres=none" in found.options) == (0, True)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bench.sacct_history import ran, row, step, text, tres, when
-from tidegate.sim.advise.usage import COLUMNS, Used, read_usage
+from bench.sacct_history import MONDAY_S, ran, row, step, text, tres, when
+from tidegate.sim.advise.usage import COLUMNS, Used, parted, read_usage
 from tidegate.sim.replay.trace import BadTrace, read_trace
 
 NVML = tres(gpus=0.9, gpu_gib=8)
@@ -145,3 +145,52 @@ def test_a_history_without_usage_says_how_to_export_it():
         read_usage(lines, read_trace(lines), sums_gpus=True)
     with pytest.raises(BadTrace):
         read_usage("job_id,submit_s\n", read_trace(text(ran("7"))), sums_gpus=True)
+
+
+NODE = "i-0123456789abcdef0"
+
+
+def told(*lines, job_id="7", **changes):
+    """How many GPUs a job of four touched, by what its node said."""
+    job = ran(job_id, **{"gpus": 4, "used": tres(), **changes})
+    beside = ran("8", gpus=4, used=tres())
+    rows = [*job, *beside]
+    began = round(MONDAY_S)
+    of_beside = f"%2026-03-02|8|{NODE}|{began}|0|14400|4|15"
+    plain, gpus = parted(text([*rows, *(each.format(began) for each in lines), of_beside]))
+    runs = read_usage(plain, read_trace(plain), sums_gpus=True, gpus_told=gpus)
+    return next(run for run in runs if run.job.job_id == job_id).used.gpus_touched
+
+
+def test_gpus_that_a_node_saw_doing_anything_are_counted_over_days_and_nodes():
+    one = f"%2026-03-02|7|{NODE}|{{}}|3600|7200|4|1"
+    other = f"%2026-03-03|7|{NODE}|{{}}|7200|7200|4|4"
+
+    assert told(one, other) == 2
+    assert told(one, one) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"%2026-03-02|7|{NODE}|{{}}|3600|14400",  # of an agent that did not look
+        f"%2026-03-02|7|{NODE}|{{}}|3600|12000|4|1",  # a sixth of it was not seen
+        f"%2026-03-02|7|{NODE}|{{}}|3600|14400|3|1",  # not all of its GPUs
+        f"%2026-03-02|9|{NODE}|{{}}|3600|14400|4|1",  # another job
+        f"%2026-03-02|7|{NODE}|12|3600|14400|4|1",  # another run
+        "%2026-03-02|7|head|{}|3600|14400|4|1",
+    ],
+)
+def test_what_is_not_known_of_nearly_all_of_the_run_is_not_known(line):
+    assert told(line) is None
+
+
+def test_a_job_on_two_nodes_is_not_judged():
+    assert told(f"%2026-03-02|7|{NODE}|{{}}|3600|28800|4|1", nodes=2, gpus=8) is None
+
+
+def test_no_gpu_at_all_is_believed_where_another_job_was_seen_to_use_one():
+    none = f"%2026-03-02|7|{NODE}|{{}}|14400|14400|4|0"
+
+    assert told(none) == 0
+    assert told(none, partition="other") is None

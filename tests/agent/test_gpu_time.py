@@ -190,3 +190,43 @@ def test_whatever_goes_wrong_no_more_is_counted_than_was_held(tmp_path: Path, se
     assert found
     for idle_s, seen_s in found.values():
         assert 0 <= idle_s <= seen_s <= 2 * bench.watch
+
+
+def used(bench: Bench) -> dict[str, tuple[str | None, str | None]]:
+    """How many GPUs each job had and, as bits, which of them did anything, as it is written."""
+    bench.counted()
+    lines = [LINE.fullmatch(each) for p in days(bench) for each in p.read_text().splitlines()]
+    return {each[1]: (each[6], each[7]) for each in lines if each}
+
+
+def days(bench: Bench) -> list[Path]:
+    return sorted((bench.shared / FOLDER).iterdir())
+
+
+def test_which_gpus_did_anything_is_kept_one_by_one(bench: Bench) -> None:
+    bench.minutes(3, ("7", 4), ("7", 97), ("8", 0))
+    assert used(bench) == {"7": ("2", "2"), "8": ("1", "0")}
+    bench.start()
+    bench.minutes(2, ("7", 0), ("7", 0), ("8", 0))
+    assert used(bench)["7"] == ("2", "2"), "another agent goes on from there"
+    bench.minutes(1, ("7", 5), ("7", 0), ("8", 0))
+    assert used(bench) == {"7": ("2", "3"), "8": ("1", "0")}
+
+
+def test_a_gpu_of_which_a_minute_is_not_known_counts_as_used(bench: Bench) -> None:
+    bench.minutes(3, ("7", 0), ("7", None))
+    assert used(bench) == {"7": ("2", "2")}
+    bench.minutes(1, ("7", 0))
+    assert used(bench) == {"7": ("2", "3")}, "which of them is told nobody knows"
+
+
+def test_a_day_that_an_older_agent_began_says_nothing_of_it(bench: Bench) -> None:
+    bench.minutes(1, ("7", 0), ("7", 0), ("8", 0))
+    bench.counted()
+    (day,) = days(bench)
+    day.write_text(f"7|{NODE}|{NOON_S:.0f}|60|120\n")
+    bench.start()
+    bench.minutes(2, ("7", 0), ("7", 0))
+
+    assert bench.counted()["7", NODE] == (300.0, 360.0)
+    assert used(bench)["7"] == (None, None)

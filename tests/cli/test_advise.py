@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from bench.sacct_history import ran, text
+from bench.sacct_history import DAY_S, MONDAY_S, ran, text, tres, when
 from tests.advise.test_proof import CLUSTER, LARGE, SMALL, history
 from tests.cli.conftest import Town
 from tidegate.cli.main import app
@@ -46,6 +46,39 @@ def test_the_advice_says_what_to_ask_what_it_saves_and_how_far_that_held(
     assert one["proposal"]["findings"][0]["code"] == "memory-unused"
     assert one["saving"]["low_usd"] > 0
     assert abs(found["held_out"]["error"]) < 0.01
+
+
+def test_gpus_that_nodes_saw_do_nothing_are_advised_away(tmp_path: Path) -> None:
+    four, one = "g5.12xlarge: {on-demand: 5.67}", "g5.xlarge: {on-demand: 1.00}"
+    cluster = tmp_path / "bench.yaml"
+    made = CLUSTER.format("g5.xlarge, g5.12xlarge").replace(
+        "g5.xlarge: {on-demand: 1.00}", f"{one}\n  {four}"
+    )
+    cluster.write_text(made)
+    rows, told = [], []
+    for number in range(40):
+        at_s = number * DAY_S / 4
+        options = {"gpus": 4, "cpus": 4, "memory_gib": 8.0, "limit": "01:20:00"}
+        rows += ran(str(number + 1), at_s, **options, used=tres(memory_gib=7, cpus=3.9))  # type: ignore[arg-type]
+        run = f"{number + 1}|i-0123456789abcdef0|{MONDAY_S + at_s:.0f}"
+        told.append(f"%{when(at_s)[:10]}|{run}|10800|14400|4|{1 << number % 3 // 2}")
+    path = tmp_path / "jobs.txt"
+    path.write_text(text([*rows, *told]))
+
+    found = json.loads(asked(path, cluster, "-o", "json").stdout)
+    blind = json.loads(asked(_without(path, "%"), cluster, "-o", "json").stdout)
+
+    (advice,) = found["advice"]
+    assert advice["proposal"]["options"] == "--gres=gpu:1"
+    assert advice["types"] == ["g5.12xlarge", "g5.xlarge"]
+    assert advice["saving"]["low_usd"] > 0
+    assert blind["advice"] == []
+
+
+def _without(path: Path, begins: str) -> Path:
+    lines = [each for each in path.read_text().splitlines() if not each.startswith(begins)]
+    path.write_text("\n".join([*lines, ""]))
+    return path
 
 
 def test_a_history_without_usage_is_told_how_to_be_exported(tmp_path: Path, cluster: Path) -> None:

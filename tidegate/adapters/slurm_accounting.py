@@ -26,11 +26,21 @@ FIELDS = (
     *("JobIDRaw", "User", "Account", "Partition", "State", "Eligible", "Start", "End"),
     *("AllocTRES", "NodeList", "UID", "JobName"),
 )
-# Of a line that begins with %: the day, and what `agent.gpu_time` writes.
+# Of a line that begins with %: the day, and what `agent.gpu_time` writes; which GPUs were used at
+# all follows where that agent knew.
 GPU_TIME = ("day", "job", "node", "start_s", "idle_gpu_s", "seen_gpu_s")
+GPU_TIMES = """\
+gpu_times() { # FOLDER FROM TO
+    for file in "$1"/.tidegate/gpu-time/????-??-??; do
+        day=${file##*/}
+        [[ ! -f $file || $day < ${2%T*} || $day > ${3%T*} ]] || sed "s/^/%$day|/" "$file"
+    done
+}
+"""
 # Slurm folds node lists, and only Slurm unfolds them. What is printed goes through a terminal.
 SCRIPT = f"""\
 set -o pipefail
+{GPU_TIMES}
 export TZ=UTC
 said=$(mktemp)
 trap 'rm -f "$said"' EXIT
@@ -45,23 +55,24 @@ runs=$(sacct --allusers --allocations --duplicates --parsable2 --noheader \\
     for list in $folded; do
         printf '=%s|%s\\n' "$list" "$(scontrol show hostnames "$list" | paste -sd ,)"
     done
-    for file in "$3"/.tidegate/gpu-time/????-??-??; do
-        day=${{file##*/}}
-        [[ ! -f $file || $day < ${{1%T*}} || $day > ${{2%T*}} ]] || sed "s/^/%$day|/" "$file"
-    done
+    gpu_times "$3" "$1" "$2"
 }} | gzip -9 | base64 -w 100
 """
-HISTORY = """\
+HISTORY = f"""\
 set -o pipefail
+{GPU_TIMES}
 export TZ=UTC
 said=$(mktemp)
 trap 'rm -f "$said"' EXIT
 history=$(sacct --allusers --duplicates --parsable2 --starttime="$1" --endtime="$2" \\
-    --format="$3" 2>"$said") || {
+    --format="$3" 2>"$said") || {{
     cat "$said"
     exit 1
-}
-printf '%s\\n' "$history" | gzip -9 | base64 -w 100
+}}
+{{
+    printf '%s\\n' "$history"
+    gpu_times "$4" "$1" "$2"
+}} | gzip -9 | base64 -w 100
 """
 # The run did not end by itself: its node went, or it was requeued.
 CUT_SHORT = frozenset({"BOOT_FAIL", "NODE_FAIL", "PREEMPTED", "REQUEUED"})
@@ -113,8 +124,11 @@ class SlurmAccounting:
         return self._printed(SCRIPT, since_s, until_s, self.shared_dir)
 
     def history(self, since_s: float, until_s: float, columns: Sequence[str]) -> str:
-        """What `sacct -P` prints of jobs and their steps between two moments, moments in UTC."""
-        return _unpacked(self._printed(HISTORY, since_s, until_s, ",".join(columns)))
+        """What `sacct -P` prints of jobs and their steps between two moments, moments in UTC; after
+        it the lines of `GPU_TIME`.
+        """
+        words = ",".join(columns), self.shared_dir
+        return _unpacked(self._printed(HISTORY, since_s, until_s, *words))
 
     def _printed(self, script: str, since_s: float, until_s: float, *words: str) -> bytes:
         window = [datetime.fromtimestamp(at, UTC).strftime("%FT%T") for at in (since_s, until_s)]
@@ -158,8 +172,9 @@ def _gpu_times(lines: Iterable[str]) -> Mapping[tuple[str, int], list[GpuTime]]:
     found: defaultdict[tuple[str, int], list[GpuTime]] = defaultdict(list)
     for line in lines:
         words = line.split("|")
-        if len(words) == len(GPU_TIME) and all(each.isdecimal() for each in words[3:]):
-            day, job_id, node, start_s, idle_s, seen_s = words
+        is_whole = len(words) in (len(GPU_TIME), len(GPU_TIME) + 2)
+        if is_whole and all(each.isdecimal() for each in words[3:]):
+            day, job_id, node, start_s, idle_s, seen_s = words[: len(GPU_TIME)]
             found[job_id, int(start_s)].append(GpuTime(node, day, float(idle_s), float(seen_s)))
     return found
 

@@ -1,4 +1,5 @@
-"""Counts for how long the GPUs of jobs idled, by run, node and day, beside what `sacct` will say.
+"""Counts for how long the GPUs of jobs idled, and which did anything at all, by run, node and day,
+beside what `sacct` will say.
 
 Each minute that a node tells of is counted once, and never for longer than it took by the agent's
 own stopwatch, whatever the clocks of head and node do. What nobody told of is counted as nothing:
@@ -30,13 +31,44 @@ KEEP_EVERY_S = 300.0
 # Longer than the two months that a report is of.
 KEPT_DAYS = 100
 DAY_FILE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-# The job, the node, the start of the run, GPU-seconds idle and seen.
-LINE = re.compile(r"(\d{1,12})\|(i-[0-9a-f]{8,17})\|(\d{1,12})\|(\d{1,12})\|(\d{1,12})", re.ASCII)
+# The job, the node, the start of the run, GPU-seconds idle and seen; how many GPUs, and as bits
+# which of them were used. Agents of the version before wrote no more than the seconds.
+LINE = re.compile(
+    r"(\d{1,12})\|(i-[0-9a-f]{8,17})\|(\d{1,12})\|(\d{1,12})\|(\d{1,12})"
+    r"(?:\|(\d{1,2})\|(\d{1,20}))?",
+    re.ASCII,
+)
 
 logger = logging.getLogger(__name__)
 
 type Run = tuple[str, str, int]
 """The job's own id, the node, when the run began (epoch seconds)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """GPU-seconds of a run on a node and day. `used`: of its `gpus`, as bits, those of which not
+    every minute is known to have been idle; None: an agent that did not look began the day.
+    """
+
+    idle_s: float = 0.0
+    seen_s: float = 0.0
+    gpus: int = 0
+    used: int | None = 0
+
+    def after(self, uses: Sequence[int | None], new_s: float) -> "Count":
+        """With what the node tells of each of the job's GPUs, always in the same order."""
+        known = [use for use in uses if use is not None]
+        idle_s = new_s * sum(use < IDLE_PERCENT for use in known)
+        bits = sum(1 << n for n, use in enumerate(uses) if use is None or use >= IDLE_PERCENT)
+        if self.gpus not in (0, len(uses)):
+            bits = (1 << max(self.gpus, len(uses))) - 1  # which is which nobody knows any more
+        return Count(
+            self.idle_s + idle_s,
+            self.seen_s + new_s * len(known),
+            max(self.gpus, len(uses)),
+            None if self.used is None else self.used | bits,
+        )
 
 
 @dataclass(slots=True)
@@ -50,7 +82,7 @@ class GpuTimes:
     clock: Clock
     tell: Callable[[str, float, float], None]
     stopwatch: Callable[[], float] = time.monotonic
-    _days: dict[str, dict[Run, tuple[float, float]]] = field(default_factory=dict)
+    _days: dict[str, dict[Run, Count]] = field(default_factory=dict)
     _last: dict[str, tuple[float, float]] = field(default_factory=dict)
     _began_at_s: float | None = None
     _kept_at_s: float = 0.0
@@ -98,16 +130,15 @@ class GpuTimes:
                 continue
             if told.at_s < job.started_at_s:
                 continue
-            uses = [use for each, use in told.uses if each == job_id and use is not None]
-            idle_s = new_s * sum(use < IDLE_PERCENT for use in uses)
-            seen_s = new_s * len(uses)
+            uses = [use for each, use in told.uses if each == job_id]
             counts = self._day(day_of(self.clock.now_s()).name)
             run = (job_id, name, round(job.started_at_s))
-            before = counts.get(run, (0.0, 0.0))
-            counts[run] = before[0] + idle_s, before[1] + seen_s
+            before = counts.get(run, Count())
+            counts[run] = now = before.after(uses, new_s)
+            idle_s, seen_s = now.idle_s - before.idle_s, now.seen_s - before.seen_s
             self.tell(next(iter(job.partitions), ""), idle_s, seen_s - idle_s)
 
-    def _day(self, day: str) -> dict[Run, tuple[float, float]]:
+    def _day(self, day: str) -> dict[Run, Count]:
         """Its counts, with those of the agents before this one. Errors: OSError, BadConfig."""
         if day not in self._days:
             path = own_folder(self.shared_dir, FOLDER) / day
@@ -130,12 +161,15 @@ class GpuTimes:
         self._problem = ""
 
 
-def _counted(lines: Iterable[str]) -> Iterator[tuple[Run, tuple[float, float]]]:
+def _counted(lines: Iterable[str]) -> Iterator[tuple[Run, Count]]:
     for line in lines:
         if found := LINE.fullmatch(line):
-            yield (found[1], found[2], int(found[3])), (float(found[4]), float(found[5]))
+            gpus, used = (int(found[6]), int(found[7])) if found[6] else (0, None)
+            count = Count(float(found[4]), float(found[5]), gpus, used)
+            yield (found[1], found[2], int(found[3])), count
 
 
-def _lines(counts: Mapping[Run, tuple[float, float]]) -> Iterator[str]:
-    for (job_id, name, start_s), (idle_s, seen_s) in sorted(counts.items()):
-        yield f"{job_id}|{name}|{start_s}|{idle_s:.0f}|{seen_s:.0f}\n"
+def _lines(counts: Mapping[Run, Count]) -> Iterator[str]:
+    for (job_id, name, start_s), each in sorted(counts.items(), key=lambda item: item[0]):
+        used = "" if each.used is None else f"|{each.gpus}|{each.used}"
+        yield f"{job_id}|{name}|{start_s}|{each.idle_s:.0f}|{each.seen_s:.0f}{used}\n"

@@ -87,14 +87,17 @@ def _read(
     """Errors: BadTrace, BadConfig; without a file those of `head_history`."""
     from tidegate.cli.ran import head_history
     from tidegate.cli.replay import history_of, history_text
-    from tidegate.sim.advise.usage import COLUMNS, read_usage
+    from tidegate.sim.advise.usage import ASKED_COLUMNS, parted, read_usage
 
     if history:
         text, source = history_text(history), str(history)
     else:
-        text, source = head_history(file, since, COLUMNS, clients), f"sacct of {file.cluster.name}"
+        text = head_history(file, since, ASKED_COLUMNS, clients)
+        source = f"sacct of {file.cluster.name}"
+    text, told = parted(text)
     trace = history_of(text, source, is_lenient=is_lenient)
-    return trace, read_usage(text, trace, sums_gpus=_sums_gpus(file.slurm.version))
+    sums_gpus = _sums_gpus(file.slurm.version)
+    return trace, read_usage(text, trace, sums_gpus=sums_gpus, gpus_told=told)
 
 
 def _sums_gpus(version: str) -> bool:

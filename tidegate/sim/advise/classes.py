@@ -151,6 +151,7 @@ class Proposal:
             (used.memory_mib, self.memory_mib, job.memory_mib),
             (used.cpus, self.cpus, job.cpus),
             (used.gpus, self.gpus, job.gpus),
+            (used.gpus_touched, self.gpus, job.gpus),
         )
         if any(much is not None and now < before and much > now for much, now, before in beyond):
             return False
@@ -234,6 +235,12 @@ class _Sized:
     def gpus(self, gpu_memory_mib: int) -> tuple[int, Finding | None]:
         asked = self.key.gpus
         did = self._most([run.used.gpus for run in self.runs])
+        touched = self._most([run.used.gpus_touched for run in self.runs])
+        if asked and touched is not None:
+            # Whole GPUs, each looked at in every minute: nothing is added to what was counted.
+            least = max(int(touched), ceil(did or 0.0))
+            text = self._said(f"{asked} GPUs", f"{int(touched)} of them", f"{least or 'none'}")
+            return (asked, None) if least >= asked else (least, Finding(Asks.GPUS, text))
         held_mib = self._most([run.used.gpu_memory_mib for run in self.runs])
         if not asked or did is None or held_mib is None or not gpu_memory_mib:
             return asked, None

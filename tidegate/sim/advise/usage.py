@@ -4,10 +4,16 @@ Source: sacct(1), TRESUsageInTot: the sum over a step's tasks of each one's high
 slurm.schedmd.com/gres.html#Accounting for gres/gpuutil (percent) and gres/gpumem. Before 24.05.1
 Slurm kept of a task with several GPUs only the last one's (its change log). Without NVML there is
 no figure or 0, whatever the GPUs do; of parts of a GPU (MIG) NVML says nothing.
+
+Beside it, what nodes of this cluster told of each GPU of a job in each minute (`agent.gpu_time`).
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import or_
+from types import MappingProxyType
 
 from tidegate.core.model.frozen import frozen
 from tidegate.sim.replay.trace import (
@@ -25,6 +31,9 @@ from tidegate.sim.replay.trace import (
 # Beside what `tidegate replay` reads. The name comes last: it may hold what separates the others.
 USAGE_COLUMNS = ("Timelimit", "User", "TRESUsageInTot", "TRESUsageInMax", "JobName")
 COLUMNS = (*SACCT_COLUMNS, *USAGE_COLUMNS[:2], "Account", "Constraints", *USAGE_COLUMNS[2:])
+# Without it nothing is known of the GPUs of an array's tasks, which nodes know by this number.
+RAW_ID = "JobIDRaw"
+ASKED_COLUMNS = (*COLUMNS[:-1], RAW_ID, COLUMNS[-1])
 
 # Slurm looks at a task each 30 s (JobAcctGatherFrequency): a shorter step may have no figures.
 SAMPLED_S = 30.0
@@ -33,6 +42,14 @@ MEMORY_MIB_MAX = 64.0 * 1024 * 1024
 # Hyperthreads of a job's cores that it did not ask for, and what is rounded.
 CPUS_BEYOND = 2.0
 GPUS_BEYOND = 1.05
+# Of a run's GPU-seconds nodes tell all but the first minute and the last.
+TOLD_LEAST = 0.9
+# The day, the job, the node, the start, GPU-seconds idle and seen, how many GPUs, and as bits which
+# were used.
+GPU_TIME = re.compile(
+    r"%\d{4}-\d{2}-\d{2}\|(\d+)\|i-[0-9a-f]+\|(\d+)\|\d+\|(\d+)(?:\|(\d{1,2})\|(\d{1,20}))?",
+    re.ASCII,
+)
 MIG = re.compile(r"\dg\.\d+gb")
 
 OUT_OF_MEMORY, TIMEOUT, COMPLETED = "OUT_OF_MEMORY", "TIMEOUT", "COMPLETED"
@@ -43,13 +60,14 @@ class Used:
     """The most at a time, over all of a job's nodes. None: not known, or not to be believed.
 
     `gpus`: how much its GPUs did together, 1.0 for one that did all it can. `cpus`: the mean of
-    steps, of which nothing finer is recorded.
+    steps, of which nothing finer is recorded. `gpus_touched`: how many of its GPUs did anything.
     """
 
     memory_mib: float | None = None
     cpus: float | None = None
     gpus: float | None = None
     gpu_memory_mib: float | None = None
+    gpus_touched: int | None = None
 
 
 @frozen
@@ -67,6 +85,21 @@ class Ran:
     used: Used
 
 
+type Run = tuple[str, int]
+"""The job's own number, and when it began (epoch seconds)."""
+
+
+@frozen
+class GpuTold:
+    """What a node told of the GPUs of a run, over some of its time. `used`: as bits those that did
+    anything; None: it was not looked at.
+    """
+
+    seen_gpu_s: float
+    gpus: int
+    used: int | None
+
+
 @frozen
 class _Step:
     from_s: float
@@ -74,7 +107,25 @@ class _Step:
     used: Used
 
 
-def read_usage(text: str, trace: Trace, *, sums_gpus: bool) -> tuple[Ran, ...]:
+def parted(text: str) -> tuple[str, Mapping[Run, list[GpuTold]]]:
+    """What `sacct` printed, and what lines that begin with % say of GPUs."""
+    lines = text.splitlines()
+    found: dict[Run, list[GpuTold]] = {}
+    for line in lines:
+        if told := GPU_TIME.fullmatch(line):
+            gpus, used = (int(told[4]), int(told[5])) if told[4] else (0, None)
+            of_run = found.setdefault((told[1], int(told[2])), [])
+            of_run.append(GpuTold(float(told[3]), gpus, used))
+    return "".join(f"{line}\n" for line in lines if not line.startswith("%")), found
+
+
+def read_usage(
+    text: str,
+    trace: Trace,
+    *,
+    sums_gpus: bool,
+    gpus_told: Mapping[Run, Sequence[GpuTold]] = MappingProxyType({}),
+) -> tuple[Ran, ...]:
     """The jobs of a trace that was read from the same `sacct -P`, with what they used.
 
     `sums_gpus`: whether that Slurm was 24.05.1 or newer. Errors: BadTrace, columns are missing.
@@ -86,6 +137,7 @@ def read_usage(text: str, trace: Trace, *, sums_gpus: bool) -> tuple[Ran, ...]:
             f" sacct -a -P -D -S 2026-01-01 -E now -o {','.join(COLUMNS)}"
         )
     said: dict[str, tuple[str, str]] = {}
+    began: dict[str, Run] = {}
     states: dict[str, str] = {}
     steps: dict[str, list[Mapping[str, str]]] = {}
     for values in sacct_rows(text):
@@ -97,6 +149,7 @@ def read_usage(text: str, trace: Trace, *, sums_gpus: bool) -> tuple[Ran, ...]:
             steps.setdefault(job_id, []).append(values)
         else:
             said[job_id] = values["User"], values["JobName"]
+            began[job_id] = values.get(RAW_ID) or job_id, _began(values)
     # Proof, too, that this file's Slurm sums: one task alone did more than one GPU can.
     proved = sums_gpus and any(_percent(row) > 100 for rows in steps.values() for row in rows)
     seeing = {
@@ -104,15 +157,41 @@ def read_usage(text: str, trace: Trace, *, sums_gpus: bool) -> tuple[Ran, ...]:
         for job in trace.jobs
         if any(_tres_mib(row, "gres/gpumem") for row in steps.get(job.job_id, ()))
     }
+    touched = {
+        job.job_id: _touched(job, gpus_told.get(began[job.job_id], ())) for job in trace.jobs
+    }
+    # Where nobody's GPU ever did anything it is what tells that does not see.
+    awake = {job.partition for job in trace.jobs if touched[job.job_id]}
     return tuple(
         Ran(
             job,
             *said[job.job_id],
             states[job.job_id],
-            _used(job, steps.get(job.job_id, ()), _sees(job, seeing, sums_gpus=proved)),
+            replace(
+                _used(job, steps.get(job.job_id, ()), _sees(job, seeing, sums_gpus=proved)),
+                gpus_touched=touched[job.job_id] if job.partition in awake else None,
+            ),
         )
         for job in trace.jobs
     )
+
+
+def _began(values: Mapping[str, str]) -> int:
+    """0: it never did."""
+    try:
+        return round(instant_s(values, "Start"))
+    except BadLine:
+        return 0
+
+
+def _touched(job: TraceJob, told: Sequence[GpuTold]) -> int | None:
+    """How many of its GPUs did anything in the run; None: not known of nearly all of it."""
+    seen_s = sum(each.seen_gpu_s for each in told)
+    is_whole = seen_s >= TOLD_LEAST * job.gpus * job.duration_s > 0
+    used = [each.used for each in told if each.used is not None and each.gpus == job.gpus]
+    if job.nodes != 1 or not is_whole or len(used) < len(told):
+        return None
+    return reduce(or_, used, 0).bit_count()
 
 
 def _sees(job: TraceJob, seeing: set[str], *, sums_gpus: bool) -> bool:
