@@ -13,6 +13,7 @@ import pytest
 from local.slurm.daemons import RealSlurm
 from local.waiting import eventually
 from tests.contracts.real_slurm import slurm_of_its_own
+from tests.contracts.test_open_ondemand import unreadable
 from tests.make import T4_BIG, pool
 from tests.make import cluster as cluster_of
 from tests.wire.test_partitions import ALL
@@ -222,3 +223,7 @@ def reasons(slurm: RealSlurm) -> set[str]:
 def running(slurm: RealSlurm, poke: Sequence[str] = ()) -> set[str]:
     slurm.port.poke(poke)
     return {job.job_id for job in slurm.port.read().jobs if job.is_running}
+
+
+def test_a_portal_can_read_each_word_of_them(slurm: RealSlurm) -> None:
+    assert unreadable(slurm.run("scontrol", "show", "part", "-o")) == []
