@@ -4,15 +4,19 @@
 #
 #   scripts/layer.sh cloud-init    systemd and cloud-init as process 1 (tests/boot/test_systemd.py)
 #   scripts/layer.sh directory     a directory and its client (tests/boot/test_directory.py)
+#   scripts/layer.sh active-directory    the same of Active Directory (tests/boot/test_active_directory.py)
 #   scripts/layer.sh jupyterhub    what JupyterHub's login node has of Debian (scripts/jupyterhub.sh)
 set -euo pipefail
 
 case ${1:-} in
     cloud-init) packages=(cloud-init systemd-sysv) ;;
     directory) packages=(slapd ldap-utils sssd-ldap libnss-sss libpam-sss) ;;
+    active-directory)
+        packages=(samba-ad-dc samba-ad-provision ldb-tools winbind sssd-ldap libnss-sss libpam-sss)
+        ;;
     jupyterhub) packages=(node-configurable-http-proxy sudo) ;;
     *)
-        sed -n '5,7s/^# *//p' "$0" >&2
+        sed -n '5,8s/^# *//p' "$0" >&2
         exit 2
         ;;
 esac

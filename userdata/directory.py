@@ -55,6 +55,23 @@ class Directory:
         }
 
 
+# Source: sssd-ldap(5), sssd.conf(5), sssd-ldap-attributes(5).
+ACTIVE_DIRECTORY = {
+    "ldap_id_mapping": "true",
+    # It takes names in any case, and so do people; Slurm's accounting has them in lower case.
+    "case_sensitive": "false",
+    # It refers to other domains at each question, and sssd's default is to ask them all, for
+    # nothing more.
+    "ldap_referrals": "false",
+    # sshd asks a key's owner for no password, so nothing else would keep a disabled account out.
+    "access_provider": "ldap",
+    "ldap_access_order": "expire",
+    "ldap_account_expire_policy": "ad",
+    # Where it has a place for keys; an attribute of your own under `options`.
+    "ldap_user_ssh_public_key": "altSecurityIdentities",
+}
+
+
 def asked(
     *,
     uris: Iterable[str],
@@ -66,7 +83,9 @@ def asked(
     access_filter: str = "",
     options: Iterable[tuple[str, str]] = (),
 ) -> Directory:
-    """What the cluster file says. Without `access_filter` everybody may log in."""
+    """What the cluster file says. Without `access_filter` everybody may log in; of Active Directory
+    nobody whose account is disabled or has expired.
+    """
     addresses = tuple(uris)
     found = {
         "ldap_uri": ",".join(addresses),
@@ -77,13 +96,13 @@ def asked(
     if any(each.startswith("ldap://") for each in addresses):
         found["ldap_id_use_start_tls"] = "true"
     if schema == "ad":
-        # It refers to other domains at each question, and sssd's default is to ask them all, for
-        # nothing more. Source: sssd-ldap(5), ldap_referrals.
-        found |= {"ldap_id_mapping": "true", "ldap_referrals": "false"}
+        found |= ACTIVE_DIRECTORY
     if bind_dn:
         found["ldap_default_bind_dn"] = bind_dn
     if access_filter:
         found |= {"access_provider": "ldap", "ldap_access_filter": access_filter}
+        if schema == "ad":
+            found["ldap_access_order"] = "filter, expire"
     return Directory(tuple({**found, **dict(options)}.items()), secret, ca_certificate)
 
 

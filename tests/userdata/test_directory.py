@@ -45,6 +45,23 @@ def test_active_directory_s_referrals_are_not_followed() -> None:
     assert not any("referrals" in line for line in lines(of_others))
 
 
+def test_of_active_directory_accounts_that_are_disabled_are_not_let_in() -> None:
+    everybody = lines(asked(uris=["ldaps://a"], search_base=BASE, schema="ad"))
+    some = lines(asked(uris=["ldaps://a"], search_base=BASE, schema="ad", access_filter="(a=b)"))
+
+    assert {"access_provider = ldap", "ldap_account_expire_policy = ad"} <= {*everybody} & {*some}
+    assert "ldap_access_order = expire" in everybody
+    assert "ldap_access_order = filter, expire" in some
+
+
+def test_names_of_active_directory_are_lower_case_as_slurm_s_are() -> None:
+    of_ad = lines(asked(uris=["ldaps://a"], search_base=BASE, schema="ad"))
+    other = lines(asked(uris=["ldaps://a"], search_base=BASE, schema="rfc2307"))
+
+    assert "case_sensitive = false" in of_ad
+    assert not [each for each in other if "case" in each or "expire" in each]
+
+
 def test_what_the_site_adds_goes_before_what_is_usual() -> None:
     found = asked(
         uris=["ldaps://a"],
