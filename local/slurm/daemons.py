@@ -14,8 +14,11 @@ from typing import Self
 
 from local.boot.overrides import assert_bounded_bench
 from local.waiting import eventually
-from tidegate.adapters.slurm_cli import SlurmCli
+from tidegate.adapters import slurm_queue, slurm_text
+from tidegate.adapters.slurm_cli import READ_TIMEOUT_S, SlurmCli
 from tidegate.adapters.slurm_command import CommandRunner
+from tidegate.core.model.errors import SlurmUnavailable
+from tidegate.core.model.slurm import Node
 
 SCRIPT = Path(__file__).with_name("slurm_bench.sh")
 NAMESPACES = (
@@ -29,6 +32,8 @@ NAMESPACES = (
     "--mount-proc",
 )
 CONFS = ("slurm", "cgroup")
+SEPARATOR = "~next~"
+QUEUE = slurm_queue.output_format(SEPARATOR)
 
 
 def why_not_here() -> str:
@@ -196,18 +201,19 @@ class RealSlurm:
 
     def clear(self) -> None:
         """No job and no node, for the next test."""
-        jobs = {one.array_job_id or one.het_job_id or one.job_id for one in self.port.read().jobs}
+        found = self.port.read()
+        jobs = {one.array_job_id or one.het_job_id or one.job_id for one in found.jobs}
         if jobs:
             self.cancel(*jobs)
-        for reservation in self.port.read().reservations:
+        for reservation in found.reservations:
             self.unreserve(reservation.name)
-        if names := [node.name for node in self.port.read().nodes]:
+        if names := [node.name for node in self._nodes()]:
             self.port.drain(names, "end of the test")
             eventually("all nodes deletable", self._is_all_deletable)
             assert self.port.delete(names) == {}
 
     def _is_all_deletable(self) -> bool:
-        return all(node.state.is_deletable for node in self.port.read().nodes)
+        return all(node.state.is_deletable for node in self._nodes())
 
     def kill_slurmctld(self) -> None:
         self.run("sh", "-c", "kill -9 $(cat /run/slurmctld.pid)")
@@ -216,13 +222,27 @@ class RealSlurm:
         self.run("slurmctld")
 
     def state(self, job_id: str) -> str:
-        """The job's state, "" when it has left the queue."""
-        return next((job.state for job in self.port.read().jobs if job.job_id == job_id), "")
+        """The job's state as the port reads it, "" when it has left the queue.
+
+        By one command of the port's eight, for who asks until something has happened.
+        """
+        rows = slurm_queue.rows(self._told("squeue", "-h", "-a", "-O", QUEUE), SEPARATOR)
+        jobs = slurm_queue.jobs(rows, {}, {})
+        return next((job.state for job in jobs if job.job_id == job_id), "")
 
     def node_words(self, name: str) -> frozenset[str]:
-        return next(
-            (node.state.words for node in self.port.read().nodes if node.name == name), frozenset()
-        )
+        """The state of one of our nodes, nothing when there is none; as cheap as `state`."""
+        return next((node.state.words for node in self._nodes() if node.name == name), frozenset())
+
+    def _nodes(self) -> tuple[Node, ...]:
+        return slurm_text.nodes(self._told("scontrol", "show", "nodes", "-d", "-o"), "", {})
+
+    def _told(self, *argv: str) -> str:
+        """What the command prints to the port. Errors: SlurmUnavailable."""
+        done = CommandRunner(prefix=self.prefix)(argv, READ_TIMEOUT_S)
+        if done.code:
+            raise SlurmUnavailable(f"{argv[0]} failed: {done.complaint}")
+        return done.out
 
 
 @contextmanager

@@ -67,6 +67,10 @@ class SimBench:
             after=asked.dependency.removeprefix("afterany:"),
         )
 
+    def state(self, job_id: str) -> str:
+        """The job's state, "" when it has left the queue."""
+        return next((one.state for one in self.port.read().jobs if one.job_id == job_id), "")
+
     def pause(self, seconds: float) -> None:
         self.clock.advance(seconds)
         self.port.step()

@@ -76,7 +76,7 @@ def test_a_requeued_job_keeps_its_deadline_for_which_its_whole_limit_has_to_fit_
 
     assert real_bench.port.requeue((job_id,)) == {}
 
-    eventually("it waits again", lambda: state(real_bench, job_id) == "PENDING")
+    eventually("it waits again", lambda: real_bench.state(job_id) == "PENDING")
     found = job(real_bench, job_id)
     assert (found.restarts, found.deadline_s) == (1, float(int(due_s)))
     assert found.time_limit_s == LIMIT_S

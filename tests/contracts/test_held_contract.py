@@ -34,7 +34,7 @@ __all__ = ["bench", "cluster", "real_bench"]
 def suspended_job(bench: Bench, name: str, *options: str) -> str:
     job_id = running_job(bench, name, *options)
     bench.suspend(job_id)
-    eventually("it is suspended", lambda: state(bench, job_id) == "SUSPENDED")
+    eventually("it is suspended", lambda: bench.state(job_id) == "SUSPENDED")
     return job_id
 
 
@@ -111,7 +111,7 @@ def test_a_suspended_job_is_requeued(bench):
 
     assert bench.port.requeue([job_id]) == {}
 
-    eventually("it waits", lambda: state(bench, job_id) == "PENDING")
+    eventually("it waits", lambda: bench.state(job_id) == "PENDING")
 
 
 @pytest.mark.parametrize("kind", ["simulated", "real"])
@@ -133,7 +133,7 @@ def test_deleting_the_node_of_a_suspended_job_ends_slurmctld(kind):
             with pytest.raises(SlurmUnavailable):
                 bench.port.read()
             bench.restart()
-            eventually("it answers", lambda: state(bench, job_id) == "SUSPENDED")
+            eventually("it answers", lambda: bench.state(job_id) == "SUSPENDED")
 
 
 def test_a_job_that_was_requeued_is_not_counted_again_when_its_node_is_set_down(bench):
@@ -145,5 +145,5 @@ def test_a_job_that_was_requeued_is_not_counted_again_when_its_node_is_set_down(
     assert bench.port.requeue([job_id]) == {}
     bench.port.down([name], "tidegate: its instance is gone")
 
-    eventually("the job waits", lambda: state(bench, job_id) == "PENDING", 5.0)
+    eventually("the job waits", lambda: bench.state(job_id) == "PENDING", 5.0)
     assert job(bench, job_id).restarts == 1

@@ -33,18 +33,18 @@ def cluster() -> Iterator[RealSlurm]:
 def running(bench: Bench) -> str:
     bench.join(fresh_name())
     job_id = bench.submit()
-    eventually("the job runs", lambda: state(bench, job_id) == "RUNNING")
+    eventually("the job runs", lambda: bench.state(job_id) == "RUNNING")
     return job_id
 
 
 def requeued(bench: Bench, job_id: str) -> None:
     assert bench.port.requeue([job_id]) == {}
-    eventually("its old run ended", lambda: state(bench, job_id) == "PENDING")
+    eventually("its old run ended", lambda: bench.state(job_id) == "PENDING")
 
 
 def started(bench: Bench, job_id: str) -> None:
     bench.port.start([job_id])
-    eventually("it starts", lambda: state(bench, job_id) != "PENDING")
+    eventually("it starts", lambda: bench.state(job_id) != "PENDING")
 
 
 def knows_runs(bench: Bench) -> bool:
@@ -66,7 +66,7 @@ def test_a_job_that_starts_in_the_second_in_which_its_old_run_ended_is_failed(be
     job_id = running(bench)
     if knows_runs(bench):
         for _ in range(10):
-            eventually("it runs", lambda: state(bench, job_id) == "RUNNING")
+            eventually("it runs", lambda: bench.state(job_id) == "RUNNING")
             assert starts_in_the_same_second(bench, job_id) == "RUNNING"
         bench.pause(0.5)
         assert state(bench, job_id) == "RUNNING"
@@ -97,7 +97,7 @@ def test_a_held_job_waits_until_it_is_released_also_one_that_runs(bench: Bench) 
     waits = bench.submit("--gres=gpu:t4:4")
 
     assert set(bench.port.hold([runs, waits, "7; reboot"])) == {"7; reboot"}
-    eventually("the run ended", lambda: state(bench, runs) == "PENDING")
+    eventually("the run ended", lambda: bench.state(runs) == "PENDING")
     bench.pause(1.0)
 
     assert job(bench, runs).reason.startswith(HELD)

@@ -29,6 +29,8 @@ class Bench(Protocol):
 
     def submit(self, *options: str, script: str = ...) -> str: ...
 
+    def state(self, job_id: str) -> str: ...
+
     def pause(self, seconds: float) -> None: ...
 
     def die(self, name: str) -> None: ...
@@ -95,7 +97,7 @@ def names(bench: Bench) -> set[str]:
 def running_job(bench: Bench, name: str, *options: str, script: str = "sleep 300") -> str:
     job_id = bench.submit("-w", name, *options, script=script)
     bench.port.poke([name])
-    eventually(f"job {job_id} runs", lambda: state(bench, job_id) == "RUNNING")
+    eventually(f"job {job_id} runs", lambda: bench.state(job_id) == "RUNNING")
     return job_id
 
 
@@ -136,7 +138,7 @@ def test_a_job_of_several_kinds_of_nodes_starts_on_what_is_planned_for_it(real_b
     real_bench.port.poke(names(real_bench))
 
     assert [(need.nodes, need.constraint) for need in needed] == [(1, "t4"), (2, "a10g")]
-    eventually("the job runs", lambda: state(real_bench, job_id) == "RUNNING", 6.0)
+    eventually("the job runs", lambda: real_bench.state(job_id) == "RUNNING", 6.0)
     assert set(job(real_bench, job_id).node_names) == names(real_bench)
 
 
@@ -180,7 +182,7 @@ def test_the_nodes_of_a_wide_job_are_unfolded(bench):
     bench.join(*wide)
     job_id = bench.submit("-N3", "--gres=gpu:t4:1")
     bench.port.poke(wide)
-    eventually("the job runs", lambda: state(bench, job_id) == "RUNNING")
+    eventually("the job runs", lambda: bench.state(job_id) == "RUNNING")
 
     assert sorted(job(bench, job_id).node_names) == sorted(wide)
 
@@ -240,13 +242,13 @@ def test_a_requeued_job_waits_for_nodes_and_not_for_two_minutes(bench):
     job_id = running_job(bench, name)
 
     assert bench.port.requeue([job_id]) == {}
-    eventually("the old run ended", lambda: state(bench, job_id) == "PENDING")
+    eventually("the old run ended", lambda: bench.state(job_id) == "PENDING")
     assert job(bench, job_id).restarts == 1
     bench.pause(1.0)
     assert job(bench, job_id).reason.startswith("BeginTime")
     bench.port.start([job_id])
 
-    eventually("the job runs again", lambda: state(bench, job_id) == "RUNNING")
+    eventually("the job runs again", lambda: bench.state(job_id) == "RUNNING")
 
 
 def test_a_job_that_runs_is_not_started(bench):
@@ -269,7 +271,7 @@ def test_a_node_set_down_gives_up_its_jobs_at_once_and_can_be_deleted(bench):
     bench.port.down([name, fresh_name()], "tidegate: its instance is gone")
 
     assert node(bench, name).state.is_down
-    eventually("the job waits", lambda: state(bench, again) == "PENDING", 5.0)
+    eventually("the job waits", lambda: bench.state(again) == "PENDING", 5.0)
     assert state(bench, once) not in ("RUNNING", "PENDING")
     eventually("it can be deleted", lambda: node(bench, name).state.is_deletable, 5.0)
     assert bench.port.delete([name]) == {}
@@ -281,7 +283,7 @@ def test_a_finished_job_is_not_requeued(bench):
     bench.join(name)
     job_id = bench.submit("-w", name, script="true")
     bench.port.poke([name])
-    eventually("the job ended", lambda: state(bench, job_id) == "")
+    eventually("the job ended", lambda: bench.state(job_id) == "")
 
     bench.port.requeue([job_id])
 
@@ -374,7 +376,7 @@ def test_a_poke_starts_a_job_that_registration_alone_would_not(bench):
 
     bench.port.poke([name, fresh_name()])
 
-    eventually("the job runs", lambda: state(bench, job_id) == "RUNNING", 6.0)
+    eventually("the job runs", lambda: bench.state(job_id) == "RUNNING", 6.0)
     print(f"poke to running: {time.monotonic() - began_s:.2f} s")
 
 

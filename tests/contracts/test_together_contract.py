@@ -127,7 +127,7 @@ def test_of_a_dead_first_node_slurm_requeues_the_first_component_alone(bench: Be
 
     bench.port.down([name], "tidegate: its instance is gone")
 
-    eventually("the first waits", lambda: state(bench, leader) == "PENDING")
+    eventually("the first waits", lambda: bench.state(leader) == "PENDING")
     bench.pause(2.0)
     assert sorted(states(bench, leader)) == ["PENDING", "RUNNING"]
 
@@ -205,9 +205,9 @@ def test_a_requeue_of_one_task_leaves_the_others_alone(bench: Bench) -> None:
 
     assert bench.port.requeue([tasks[0]]) == {}
 
-    eventually("its old run ended", lambda: state(bench, tasks[0]) != "RUNNING")
+    eventually("its old run ended", lambda: bench.state(tasks[0]) != "RUNNING")
     assert state(bench, tasks[1]) == "RUNNING"
-    eventually("it waits", lambda: state(bench, tasks[0]) == "PENDING")
+    eventually("it waits", lambda: bench.state(tasks[0]) == "PENDING")
 
 
 def test_a_requeued_gang_leaves_all_its_nodes_and_starts_only_with_all(bench: Bench) -> None:
@@ -215,19 +215,19 @@ def test_a_requeued_gang_leaves_all_its_nodes_and_starts_only_with_all(bench: Be
     bench.join(*names)
     gang = bench.submit("-N2", WHOLE)
     bench.port.poke(names)
-    eventually("it runs", lambda: state(bench, gang) == "RUNNING")
+    eventually("it runs", lambda: bench.state(gang) == "RUNNING")
 
     bench.port.drain(names[:1], "tidegate: EC2 reclaims it")
     assert bench.port.requeue([gang]) == {}
 
-    eventually("it waits", lambda: state(bench, gang) == "PENDING")
+    eventually("it waits", lambda: bench.state(gang) == "PENDING")
     bench.pause(1.0)
     bench.port.start([gang])
     bench.pause(3.0)
     assert job(bench, gang).node_names == ()
     bench.join(fresh_name())
     bench.port.start([gang])
-    eventually("it runs again", lambda: state(bench, gang) == "RUNNING")
+    eventually("it runs again", lambda: bench.state(gang) == "RUNNING")
     assert names[0] not in job(bench, gang).node_names
 
 
@@ -264,5 +264,5 @@ def ends(bench: Bench, job_id: str) -> list[EndedJob]:
 def running_job_after(bench: Bench, first: str, name: str) -> str:
     """A job that runs once the first has ended."""
     bench.port.poke([name])
-    eventually(f"job {first} has ended", lambda: not state(bench, first))
+    eventually(f"job {first} has ended", lambda: not bench.state(first))
     return running_job(bench, name)

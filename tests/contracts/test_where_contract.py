@@ -47,7 +47,7 @@ def waits(bench: Bench, job_id: str, seconds: float = 3.0) -> Job:
 
 def starts_on(bench: Bench, job_id: str) -> tuple[str, ...]:
     bench.port.poke(sorted(names(bench)))
-    eventually(f"job {job_id} runs", lambda: state(bench, job_id) == "RUNNING")
+    eventually(f"job {job_id} runs", lambda: bench.state(job_id) == "RUNNING")
     return job(bench, job_id).node_names
 
 
