@@ -288,8 +288,10 @@ def test_people_see_who_is_suspected_and_that_a_third_is_missing():
     (words,) = [each for each in overview(seen, None).needs_a_look if "pairs" in each]
     assert words == (
         "pool t4: at least one of i-1, i-2 is sick: they failed the check of pairs 60 min ago, and "
-        "too few nodes of their type and zone idle to tell which"
+        "too few nodes of their type and zone idle to tell which; to try both again: tidegate "
+        "retry t4"
     )
+    assert checked(plan(of(tried(old).tried_anew, count=2))) == ["i-1", "i-2"]
     assert [each.checked for each in node_reports(seen)] == ["60 min ago; in a pair suspect"] * 2
     now = overview(of(RUNS), None).idle_checks
     assert now is not None

@@ -154,7 +154,7 @@ def untold(snapshot: Snapshot) -> Iterator[str]:
                     f"{clock(runs.rests_until_s)}, or after: tidegate retry {name}"
                 )
         if said := long_open(state.pairs, snapshot.now_s):
-            yield f"pool {name}: {said}"
+            yield f"pool {name}: {said}; to try both again: tidegate retry {name}"
 
 
 def _drained(state: IdleChecks, there: Mapping[str, Member], snapshot: Snapshot) -> IdleChecks:

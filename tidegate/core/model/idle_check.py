@@ -151,8 +151,10 @@ class IdleChecks:
 
     @property
     def tried_anew(self) -> "IdleChecks":
-        """After a person's word: one that did not run may be asked for again at once."""
-        pairs = replace(self.pairs, missed=0, rests_until_s=0.0, said="")
+        """After a person's word: one that did not run may be asked for again at once, and what
+        pairs left open is forgotten.
+        """
+        pairs = replace(self.pairs, missed=0, rests_until_s=0.0, said="", tried=())
         return replace(self, missed=0, rests_until_s=0.0, said="", pairs=pairs)
 
     def used(self, now_s: float) -> float:
