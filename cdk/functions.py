@@ -19,6 +19,7 @@ from cdk.network import Network
 from cdk.nodes import Nodes
 from cdk.queues import FUNCTION_TIMEOUT_S, Queues
 from cdk.reports import make_reports
+from cdk.reservation_rights import launch_into_groups, read_reservations
 from cdk.sizes import judge_environment
 from cdk.storage import Storage
 from tidegate.wire.config import ClusterFile
@@ -72,7 +73,11 @@ class Functions(Construct):
         self.interruption = self._function("interruption", self._interruption_statements())
         self.schedule = self._function("schedule", self._hours_statements(), dead=queues.dead)
         file = around.file
-        own = (*self._hours_statements(), *statements.read_prices(file.cluster, file.region))
+        own = (
+            *self._hours_statements(),
+            *statements.read_prices(file.cluster, file.region),
+            *read_reservations(file.cluster),
+        )
         self.reconcile = self._function("reconcile", own, dead=queues.dead)
         self.report = (
             self._function("report", self._report_statements(), dead=queues.dead)
@@ -204,6 +209,7 @@ class Functions(Construct):
                 ],
                 also=around.nodes.launched_with,
             ),
+            *launch_into_groups(around.file.cluster),
             *statements.use_key_for_volumes(self, storage.kms_key),
             statements.pass_role(self, around.nodes.role.role_arn),
             statements.terminate_nodes(self, cluster),

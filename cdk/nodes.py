@@ -21,9 +21,17 @@ from cdk.machine import rights_to_boot
 from cdk.mounts import load_data_sets, mount_more
 from cdk.network import Network
 from cdk.proxy import with_proxy
+from cdk.reservation_rights import reserved_kinds
 from cdk.storage import Storage
 from cdk.user_data import judge_user_data
-from tidegate.core.model.cluster import Cluster, Pool, group_key, named_key, reserved_key
+from tidegate.core.model.cluster import (
+    Cluster,
+    Pool,
+    group_key,
+    group_target,
+    named_key,
+    reserved_key,
+)
 from tidegate.core.model.ec2 import CLUSTER_TAG, Market
 from tidegate.wire.compat_facts import facts_of
 from tidegate.wire.config import ClusterFile
@@ -110,7 +118,7 @@ class Nodes(Construct):
                 self.templates[key] = (template.ref, version, digest)
         self.placement_groups = self._groups(cluster)
         groups = ("placement-group",) if self.placement_groups else ()
-        self.launched_with = (*groups, *(("capacity-reservation",) if cluster.reservations else ()))
+        self.launched_with = (*groups, *reserved_kinds(cluster))
 
     def _digest(self, data: Data) -> str:
         """What a launch template says, in a few letters.
@@ -278,14 +286,25 @@ def _ask_for_topology(file: ClusterFile) -> Sequence[iam.PolicyStatement]:
 def _kinds(cluster: Cluster, pool: Pool) -> Iterator[tuple[str, str, Aim | None]]:
     """The pool's templates: key, name in the stack, and where its instances may go alone.
 
-    With `capacity-reservations-only` EC2 refuses what no open reservation has room for; else it
-    sells it on demand, which a limit in money would hear of too late.
+    With `capacity-reservations-only` EC2 refuses what no open reservation, or none of the group,
+    has room for; else it sells it on demand, which a limit in money would hear of too late.
+    Source: EC2 API reference, CapacityReservationSpecification: with a target as well.
     """
     specification = ec2.CfnLaunchTemplate.CapacityReservationSpecificationProperty
     yield pool.name, f"Pool-{pool.name}", None
     if Market.RESERVED in pool.markets:
         only = specification(capacity_reservation_preference="capacity-reservations-only")
         yield reserved_key(pool.name), f"Reserved-{pool.name}", Aim(only)
+        for arn in cluster.reservation_groups:
+            target = ec2.CfnLaunchTemplate.CapacityReservationTargetProperty(
+                capacity_reservation_resource_group_arn=arn
+            )
+            only = specification(
+                capacity_reservation_preference="capacity-reservations-only",
+                capacity_reservation_target=target,
+            )
+            name = group_target(arn)
+            yield named_key(pool.name, name), f"Reserved-{pool.name}-{name}", Aim(only)
     for each in cluster.named_reservations(pool):
         target = ec2.CfnLaunchTemplate.CapacityReservationTargetProperty(
             capacity_reservation_id=each.id

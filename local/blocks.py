@@ -27,8 +27,9 @@ class LocalBlocks:
 
     `scores`: by the types that are asked about, of their region. `questions`: how many different
     ones may be asked, each about `scored_max` instances at most. `shown_after_s`: for how long a
-    bought block is missing in answers.
-    `states`: of blocks that are not what the clock says, by id.
+    bought block is missing in answers. `states`: of blocks that are not what the clock says, by
+    id. `others`: what the account has beside blocks, as EC2's answer has it; `groups`: the ARNs of
+    what is in a group, by its ARN.
     """
 
     offers: list[dict[str, Any]] = field(default_factory=list)
@@ -38,12 +39,16 @@ class LocalBlocks:
     scored_max: int = 1_000_000
     shown_after_s: float = 0.0
     states: dict[str, str] = field(default_factory=dict)
+    others: list[dict[str, Any]] = field(default_factory=list)
+    groups: dict[str, list[str]] = field(default_factory=dict)
     bought: list[dict[str, Any]] = field(default_factory=list)
     asked: set[tuple[str, ...]] = field(default_factory=set)
 
     def clear(self) -> None:
         for each in (self.offers, self.left, self.scores, self.states, self.bought, self.asked):
             each.clear()
+        self.others.clear()
+        self.groups.clear()
         self.questions, self.scored_max, self.shown_after_s = 100, 1_000_000, 0.0
 
     def offered(self, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -98,11 +103,12 @@ class LocalBlocks:
 
     def shown(self) -> list[dict[str, Any]]:
         now_s = time.time()
-        return [
+        blocks = [
             {**each, "State": self._state(each, now_s)}
             for each in self.bought
             if each["CreateDate"] + self.shown_after_s <= now_s
         ]
+        return [*blocks, *self.others]
 
     def _state(self, block: Mapping[str, Any], now_s: float) -> str:
         if said := self.states.get(block["CapacityReservationId"]):

@@ -25,6 +25,7 @@ from local.front import OBSERVER_KEY, Front, Invoke
 from local.iam.authorizer import Authorizer
 from local.instance_roles import install_instance_profiles
 from local.prices import LocalPrices, install_prices
+from local.reservation_groups import install_groups
 from local.shims import costs, tables
 from local.trouble import Trouble
 from tidegate.wire.events import SPOT_DETAIL_TYPE
@@ -91,6 +92,7 @@ class LocalCloud:
         install_capacity_model(self.capacity)
         install_prices(self.prices, ZONES)
         install_blocks(self.blocks)
+        install_groups(self.blocks)
         costs.forget_names()
         install_instance_profiles()
         self._server = make_server(

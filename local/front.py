@@ -141,6 +141,9 @@ def call_name(environ: Environ) -> str:
         is_object = "/" in environ.get("PATH_INFO", "").strip("/")
         method = environ.get("REQUEST_METHOD", "")
         return f"s3:{(S3_OBJECT if is_object else S3_BUCKET).get(method, method)}"
+    if service == "resource-groups":
+        words = environ.get("PATH_INFO", "").strip("/").split("-")
+        return f"{service}:{''.join(word.capitalize() for word in words)}"
     return f"{service}:{_form_action(environ)}"
 
 

@@ -11,6 +11,8 @@ from tidegate.core.model.cluster import (
     Partition,
     Pool,
     Timings,
+    group_target,
+    named_key,
     reserved_key,
 )
 from tidegate.core.model.digest import Digest, Stamp
@@ -209,7 +211,11 @@ def placement(of: Cluster) -> Placement:
         {
             key: Template(f"lt-{key}", "1")
             for one in of.pools
-            for key in (one.name, reserved_key(one.name))
+            for key in (
+                one.name,
+                reserved_key(one.name),
+                *(named_key(one.name, group_target(arn)) for arn in of.reservation_groups),
+            )
         },
         {zone: f"subnet-{zone}" for zone in zones},
     )

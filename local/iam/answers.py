@@ -15,12 +15,13 @@ from local.iam.evaluate import Decision, Verdict
 from local.iam.requests import Call, Check
 
 JSON_SERVICES = frozenset({"dynamodb", "events", "logs", "pricing", "secretsmanager", "sqs", "ssm"})
-REST_JSON_SERVICES = frozenset({"lambda", "scheduler"})
+REST_JSON_SERVICES = frozenset({"lambda", "resource-groups", "scheduler"})
 FORBIDDEN = "403 Forbidden"
 THROTTLING_CODES = {
     "dynamodb": "ProvisionedThroughputExceededException",
     "ec2": "RequestLimitExceeded",
     "lambda": "TooManyRequestsException",
+    "resource-groups": "TooManyRequestsException",
     "s3": "SlowDown",
 }
 SERVER_ERROR_CODES = {

@@ -71,7 +71,7 @@ class Launch:
                 yield from kms_rules.of_new_volume(self.call, key_arn)
 
     def _existing(self) -> Iterator[str]:
-        """What the launch uses, as "type/id"."""
+        """What the launch uses, as "type/id", or as the ARN of what another service has."""
         yield f"image/{self._image_id()}"
         yield f"subnet/{self._network('SubnetId') or '*'}"
         for group in self._security_groups():
@@ -80,8 +80,11 @@ class Launch:
             yield f"launch-template/{self.template_id}"
         if key := self.data.get("KeyName"):
             yield f"key-pair/{key}"
-        if reservation := self._reservation():
+        if reservation := self._target("CapacityReservationId"):
             yield f"capacity-reservation/{reservation}"
+        if group := self._target("CapacityReservationResourceGroupArn"):
+            yield group
+            yield "capacity-reservation/*"
         if placement := (self.data.get("Placement") or {}).get("GroupName"):
             yield f"placement-group/{placement}"
         for mapping in self.data.get("BlockDeviceMappings") or ():
@@ -93,6 +96,8 @@ class Launch:
 
     def _arn(self, resource: str) -> str:
         """Images and snapshots are named without an account."""
+        if resource.startswith("arn:"):
+            return resource
         shared = resource.startswith(("image/", "snapshot/"))
         return self.call.arn(resource, account="" if shared else None)
 
@@ -122,10 +127,10 @@ class Launch:
         # Without any it is the default group of the VPC.
         return groups or ("*",)
 
-    def _reservation(self) -> str:
+    def _target(self, name: str) -> str:
         wanted = self.data.get("CapacityReservationSpecification") or {}
         target = wanted.get("CapacityReservationTarget") or {}
-        return str(target.get("CapacityReservationId") or "")
+        return str(target.get(name) or "")
 
     def _image_parameter(self) -> str:
         """The name of the parameter that holds the image's id, without version or label."""

@@ -27,6 +27,7 @@ SCOPE_PARTS = 5
 # Smithy's RPC over CBOR, which CloudWatch speaks.
 RPC_PATH = re.compile(r"/service/[^/]+/operation/(\w+)")
 FUNCTION_PATH = re.compile(r"/2015-03-31/functions/([^/]+)/(invocations|configuration)")
+GROUP_CALLS = {"/list-group-resources": "ListGroupResources"}
 FUNCTION_CALLS = {
     ("POST", "invocations"): "Invoke",
     ("GET", "configuration"): "GetFunctionConfiguration",
@@ -110,6 +111,8 @@ def _name_and_params(environ: Environ, service: str, path: str) -> tuple[str, Ma
         name = FUNCTION_CALLS.get((environ["REQUEST_METHOD"], found[2]))
         if name:
             return name, {"FunctionName": found[1]}
+    if service == "resource-groups" and path in GROUP_CALLS:
+        return GROUP_CALLS[path], json.loads(body_of(environ) or b"{}")
     form = dict(parse_qsl(body_of(environ).decode(errors="replace"), keep_blank_values=True))
     if "Action" not in form:
         raise NotModelledError(f"{service} request {environ['REQUEST_METHOD']} {path}")

@@ -132,6 +132,12 @@ def _on_topic(call: Call) -> Iterator[Check]:
     yield Check(f"sns:{call.name}", call.params["TopicArn"])
 
 
+def _on_group(call: Call) -> Iterator[Check]:
+    group = call.params["Group"]
+    arn = group if group.startswith("arn:") else call.arn(f"group/{group}")
+    yield Check(f"resource-groups:{call.name}", arn)
+
+
 def _table(service: str, rule: Rule, *names: str) -> dict[str, Rule]:
     return {f"{service}:{name}": rule for name in names}
 
@@ -153,6 +159,7 @@ RULES: Mapping[str, Rule] = {
     **_table("logs", _on_log_group, "DescribeLogStreams"),
     **_table("logs", _on_all, "DescribeLogGroups"),
     **_table("pricing", _on_all, "GetProducts"),
+    **_table("resource-groups", _on_group, "ListGroupResources"),
     **_table("cloudwatch", _on_all, "DescribeAlarms", "PutMetricData"),
     **_table("lambda", _on_function, "Invoke", "GetFunctionConfiguration"),
     # Always allowed, even against a deny: IAM user guide, GetCallerIdentity.

@@ -157,7 +157,7 @@ def test_every_service_that_the_functions_call_has_its_model(unpacked: Path):
 def called_services(unpacked: Path) -> set[str]:
     """The services whose clients the functions are wired with."""
     wired = (path.read_text() for path in unpacked.glob("tidegate/wiring/*.py"))
-    called = {name for text in wired for name in re.findall(r'\bclients\("(\w+)"\)', text)}
+    called = {name for text in wired for name in re.findall(r'\bclients\("([\w-]+)"\)', text)}
     assert called == set(SERVICES)
     return called
 

@@ -72,3 +72,41 @@ def test_a_targeted_reservation_is_named_by_a_template_that_sells_no_block(tmp_p
     only = {"CapacityReservationTarget": {"CapacityReservationId": "cr-0a1b2c3d"}}
     assert data["CapacityReservationSpecification"] == only
     assert "InstanceMarketOptions" not in data
+
+
+GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/gpus"
+
+
+def test_what_is_asked_of_a_group_ec2_cannot_sell_on_demand(tmp_path):
+    pools = dev_file()["pools"]
+    t4 = pools["t4"] | {"capacity_types": ["reserved", "spot"]}
+
+    file = dev_file(pools={**pools, "t4": t4}, reservation_groups=[GROUP])
+    stack = synthesized(tmp_path, file)["tidegate-dev"]
+
+    data = stack.named("NodesReservedt4groupgpus", "AWS::EC2::LaunchTemplate")["LaunchTemplateData"]
+    assert data["CapacityReservationSpecification"] == {
+        "CapacityReservationPreference": "capacity-reservations-only",
+        "CapacityReservationTarget": {"CapacityReservationResourceGroupArn": GROUP},
+    }
+    variables = stack.named("FunctionsPlanner", "AWS::Lambda::Function")["Environment"]
+    told = json.loads(joined(variables["Variables"]["TIDEGATE_TEMPLATES"]))
+    assert told["t4/group-gpus"][2] == told["t4"][2]
+    by_function = {
+        name: json.dumps(stack.named(f"Functions{name}Role", "AWS::IAM::Role"))
+        for name in ("Planner", "Reconcile", "Schedule")
+    }
+    rights = {
+        name: [
+            right
+            for right in ("ListGroupResources", "DescribeCapacityReservations", GROUP)
+            if right in said
+        ]
+        for name, said in by_function.items()
+    }
+    assert rights == {
+        "Planner": [GROUP],
+        "Reconcile": ["ListGroupResources", "DescribeCapacityReservations", GROUP],
+        "Schedule": [],
+    }
+    assert "ExtensionHistory" not in by_function["Reconcile"], "there is no block"

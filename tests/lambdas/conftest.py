@@ -24,12 +24,14 @@ from tidegate.ports import Calendar
 from tidegate.service.hours import Hours
 from tidegate.service.interruptions import Interruptions
 from tidegate.service.prices import Prices
+from tidegate.service.reservations import Reservations
 from tidegate.service.telling import Teller
 from tidegate.sim.bus import SimDeadLooks
 from tidegate.sim.faults import Faults
 from tidegate.sim.head import SimHead
 from tidegate.sim.notices import SimNotices
 from tidegate.sim.prices import SimPrices
+from tidegate.sim.reservations import SimReservations
 from tidegate.wire.decisions import decode_verdicts, encode_verdicts
 from tidegate.wire.deployment import Metrics
 from tidegate.wiring.function import Event, Function
@@ -130,7 +132,10 @@ class Deployed:
         self.feed = SimPrices()
         prices = Prices(cluster=of.cluster, feed=self.feed, ledger=of.ledger, clock=of.clock)
         self.hours = self._function(hours)
-        self.reconcile = self._function(Reconcile(hours=hours, prices=prices))
+        held = SimReservations()
+        reservations = Reservations(cluster=of.cluster, feed=held, ledger=of.ledger, clock=of.clock)
+        work = Reconcile(hours=hours, prices=prices, reservations=reservations)
+        self.reconcile = self._function(work)
 
     def _function[Work](self, work: Work) -> Function[Work]:
         return Function(work=work, logger=self.logger, metrics=self.metrics, chosen=self.chosen)

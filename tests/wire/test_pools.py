@@ -5,6 +5,7 @@ import pytest
 from tests.wire.cluster_files import BESIDE, good, load, problems
 from tidegate.core.model.cluster import DEFAULT_HAZARD_PER_HOUR, Limits, Rebalance, Reservation
 from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.errors import BadConfig
 from tidegate.core.model.mig import profile
 from tidegate.wire.compat_facts import load_compat
 
@@ -329,3 +330,39 @@ def test_what_ebs_or_ec2_would_refuse_is_refused(tmp_path, more, said):
     told = problems(tmp_path, good({f"pools.t4.{key}": value for key, value in more.items()}))
 
     assert any(said in line for line in told), told
+
+
+GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/gpus"
+
+
+def test_a_group_of_reservations_is_what_a_pool_takes_nodes_from(tmp_path):
+    change = {"pools.t4.capacity_types": ["reserved"], "reservation_groups": [GROUP]}
+
+    cluster = load(tmp_path, good(change)).cluster
+
+    assert cluster.reservation_groups == (GROUP,)
+    on_demand = Offering("g4dn.xlarge", "us-east-1a", Market.ON_DEMAND)
+    assert cluster.prices[on_demand] > 0, "what EC2 bills when a reservation leaves the group"
+
+
+@pytest.mark.parametrize(
+    ("groups", "types", "words"),
+    [
+        (
+            [GROUP.replace("us-east-1", "eu-west-1")],
+            ["reserved"],
+            "is of eu-west-1, but",
+        ),
+        (["gpus"], ["reserved"], "must be the ARN of a group of capacity reservations"),
+        ([GROUP, GROUP], ["reserved"], "twice"),
+        ([GROUP, GROUP.replace("12345", "54321")], ["reserved"], "has the name of reservation_gr"),
+        ([GROUP], ["spot"], "no pool has the capacity type reserved"),
+    ],
+)
+def test_a_group_that_cannot_be_meant_is_refused(tmp_path, groups, types, words):
+    change = {"pools.t4.capacity_types": types, "reservation_groups": groups}
+
+    with pytest.raises(BadConfig) as refused:
+        load(tmp_path, good(change))
+
+    assert words in str(refused.value), refused.value

@@ -126,8 +126,6 @@ UNAVAILABLE = frozenset(
     }
 )
 
-# By policy, by credentials that are over or wrong, or by a clock that is more than minutes off.
-# Sources: EC2's and S3's error codes; EventBridge API reference, PutEventsResultEntry.
 # The credentials themselves are no good, whatever they may do.
 # Source: "Common error codes" of AWS's APIs.
 UNKNOWN_CALLER = frozenset(
@@ -141,11 +139,14 @@ UNKNOWN_CALLER = frozenset(
     }
 )
 
+# By policy, by such credentials, or by a clock that is more than minutes off.
+# Sources: EC2's and S3's error codes; EventBridge API reference, PutEventsResultEntry.
 ACCESS_DENIED = UNKNOWN_CALLER | {
     "403",
     "AccessDenied",
     "AccessDeniedException",
     "AuthFailure",
+    "ForbiddenException",
     "IncompleteSignature",
     "InvalidSecurity.RequestHasExpired",
     "InvalidSignatureException",
@@ -156,6 +157,7 @@ ACCESS_DENIED = UNKNOWN_CALLER | {
     "NotAuthorizedForSourceException",
     "RequestExpired",
     "RequestTimeTooSkewed",
+    "UnauthorizedException",
     "UnauthorizedOperation",
 }
 

@@ -62,13 +62,7 @@ class CapacityBlocks:
 
         EC2 has no filter by tag for them. Errors: Throttled, NotAuthorized.
         """
-        pages = self.client.get_paginator("describe_capacity_reservations").paginate()
-        with aws_call():
-            return tuple(
-                _holding(each, self.cluster)
-                for page in pages
-                for each in page["CapacityReservations"]
-            )
+        return holdings(self.client, self.cluster)
 
     def buy(self, offer: BlockOffer) -> Holding | Gone:
         """Pay for it. It cannot be given back.
@@ -93,6 +87,15 @@ class CapacityBlocks:
         if isinstance(answer, ClientError):
             return Gone(message_of(answer))
         return _holding(answer["CapacityReservation"], self.cluster)
+
+
+def holdings(client: Any, cluster: str) -> tuple[Holding, ...]:
+    """As `CapacityBlocks.holdings` says."""
+    pages = client.get_paginator("describe_capacity_reservations").paginate()
+    with aws_call():
+        return tuple(
+            _holding(each, cluster) for page in pages for each in page["CapacityReservations"]
+        )
 
 
 def _offer(said: Mapping[str, Any], days: int) -> BlockOffer | None:
@@ -130,4 +133,16 @@ def _holding(said: Mapping[str, Any], cluster: str) -> Holding:
         ),
         BlockState(state) if state in set(BlockState) else BlockState.OTHER,
         tags.get(OFFER_TAG, "") if tags.get(CLUSTER_TAG) == cluster else "",
+        free=said.get("AvailableInstanceCount"),
+        unusable=_unusable(said),
     )
+
+
+def _unusable(said: Mapping[str, Any]) -> str:
+    """Our launches are of Linux on shared hardware, and say of none that it may be taken back."""
+    if said.get("Interruptible"):
+        return "it is interruptible"
+    if (tenancy := said.get("Tenancy", "default")) != "default":
+        return f"its tenancy is {tenancy}"
+    platform = said.get("InstancePlatform", LINUX)
+    return "" if platform == LINUX else f"its platform is {platform}"

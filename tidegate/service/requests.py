@@ -47,7 +47,8 @@ def fleet_request(
 ) -> FleetRequest:
     """The request for `launch`; per-launch facts travel as tags that the node reads in IMDS.
 
-    `named`: the capacity block or targeted reservation that the launch goes into.
+    `named`: the capacity block or targeted reservation that the launch goes into, or one of the
+    group that it names.
     """
     key = template_key(launch, named)
     own = launch.template if key == launch.pool else None
@@ -88,7 +89,7 @@ def fleet_request(
 def template_key(launch: Launch, named: Reservation | None) -> str:
     """Which of the pool's templates a launch is made from."""
     if named:
-        return named_key(launch.pool, named.id)
+        return named_key(launch.pool, named.target)
     is_reserved = launch.offerings[0].market is Market.RESERVED
     return reserved_key(launch.pool) if is_reserved else launch.pool
 

@@ -9,7 +9,7 @@ def placement(cluster: Cluster, digest: str = "one-1") -> Placement:
     zones = {zone for pool in cluster.pools for zone in pool.zones}
     keys = [pool.name for pool in cluster.pools]
     keys += [
-        named_key(pool.name, e.id)
+        named_key(pool.name, e.target)
         for pool in cluster.pools
         for e in cluster.named_reservations(pool)
     ]

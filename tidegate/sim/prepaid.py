@@ -15,6 +15,8 @@ BLOCK_ENDS_EARLY_S = 1800.0
 # Of small worlds, and of the others, which have room for what else may meet it.
 SHARE_OF_SMALL, SHARE_OF_LARGER = 0.09, 0.3
 BOOT_S = 300.0
+# What some of the reservations are in.
+GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/gpus"
 
 
 def with_prepaid(
@@ -85,9 +87,13 @@ def _drawn(chance: Random, pool: Pool, name: str, safety_s: float) -> Reservatio
 
 
 def _aimed(chance: Random, each: Reservation) -> Reservation:
-    """A third of the reservations take only what names them; a block always does."""
-    is_targeted = each.market is Market.RESERVED and chance.random() < 0.33
-    return replace(each, is_targeted=is_targeted)
+    """A third of the reservations take only what names them, half of these by their group; a block
+    always does.
+    """
+    if each.market is not Market.RESERVED:
+        return each
+    drawn = chance.random()
+    return replace(each, is_targeted=drawn < 0.33, group=GROUP if drawn < 0.16 else "")
 
 
 def with_time_limits(
@@ -118,11 +124,11 @@ class Prepaid:
     strangers: dict[str, int] = field(default_factory=dict)
 
     def free(self, offering: Offering, now_s: float, template_id: str = "") -> list[Reservation]:
-        """A place each: what names one goes there alone; else an open reservation takes what fits
-        it, a block and a targeted one take nothing.
+        """A place each: what names one, or a group, goes there alone; else an open reservation
+        takes what fits it, a block and a targeted one take nothing.
         """
         found: list[Reservation] = []
-        named = [each.id for each in self.reservations if template_id.endswith(each.id)]
+        named = [each.id for each in self.reservations if template_id.endswith(each.target)]
         for each in self.reservations:
             is_meant = each.id in named if named else not each.is_named
             if each.offering == offering and is_meant and is_open(each, now_s):
@@ -157,7 +163,7 @@ class Prepaid:
         Source: EC2 user guide, "Launch instances into an existing Capacity Reservation".
         """
         template_id = request.launch_template_id
-        names = any(template_id.endswith(each.id) for each in self.reservations)
+        names = any(template_id.endswith(each.target) for each in self.reservations)
         return names or template_id.endswith(reserved_key(""))
 
 

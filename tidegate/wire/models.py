@@ -261,6 +261,7 @@ class ClusterModel(Section):
     reservations: tuple[ReservationModel, ...] = Field(
         default=(), description="capacity that is paid for already"
     )
+    reservation_groups: names.ReservationGroups = ()
     rollout: RolloutModel = Field(
         default=RolloutModel(), description="how new images and settings come to nodes"
     )
@@ -353,6 +354,7 @@ class ClusterModel(Section):
             limits=self.limits.limits(),
             timings=self.timings.timings(),
             reservations=tuple(each.reservation() for each in self.reservations),
+            reservation_groups=self.reservation_groups,
             time_limit_ratio=self.time_limit_ratio,
             time_limit_ratios=self.time_limit_ratio_by_account,
             hazards=self._hazards(),
@@ -376,7 +378,8 @@ class ClusterModel(Section):
         listed = PriceList(
             known=self.prices_usd_per_hour, region=self.region, beside=self._beside()
         )
-        return listed.priced(pools, [each.reservation() for each in self.reservations])
+        held = [each.reservation() for each in self.reservations]
+        return listed.priced(pools, held, has_groups=bool(self.reservation_groups))
 
     def _beside(self) -> Beside:
         network, pools = self.network, self.pools.values()

@@ -294,6 +294,19 @@ SlurmVersion = Annotated[str, AfterValidator(_slurm_version)]
 InstanceTypeName = Annotated[str, AfterValidator(_instance_type)]
 InstanceTypeOrPattern = Annotated[str, AfterValidator(check_instance_type)]
 Instant = Annotated[datetime, BeforeValidator(_instant)]
+GroupArn = Annotated[
+    str,
+    _pattern(
+        r"^arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/[A-Za-z0-9_.-]{1,300}$",
+        "the ARN of a group of capacity reservations, like "
+        "arn:aws:resource-groups:us-east-1:123456789012:group/gpus",
+    ),
+]
+ReservationGroups = Annotated[
+    tuple[GroupArn, ...],
+    AfterValidator(no_repeats),
+    Field(description="groups of On-Demand Capacity Reservations, by their ARNs"),
+]
 ReservationId = Annotated[
     str, _pattern(r"^cr-[0-9a-f]{8,17}$", "a capacity reservation's id like cr-0a1b2c3d")
 ]

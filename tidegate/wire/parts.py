@@ -57,7 +57,8 @@ class Parts:
     """What is sound in the file. None: not there, or with problems of its own.
 
     `all_pools`, `all_partitions` and `all_priced` name the unsound ones as well. `taken_dirs`:
-    where files of the cluster are mounted, and by which option.
+    where files of the cluster are mounted, and by which option. `reservation_groups`: as they are
+    written.
     """
 
     region: str | None
@@ -72,6 +73,7 @@ class Parts:
     prices: Mapping[str, PriceModel]
     reservations: Mapping[int, ReservationModel]
     is_every_reservation_sound: bool
+    reservation_groups: tuple[str, ...]
     job_role_keys: tuple[str, ...]
     containers: str
     image: str
@@ -116,6 +118,7 @@ def parts_of(data: Mapping[str, object]) -> Parts:
         prices=_all_sound(_PRICE, prices),
         reservations={index: each for index, each in sound.items() if each is not None},
         is_every_reservation_sound=None not in sound.values(),
+        reservation_groups=tuple(map(str, _list(data.get("reservation_groups")))),
         job_role_keys=tuple(k for k in ("job_role", "job_role_by_account") if data.get(k)),
         containers=str(data.get("containers") or ""),
         image=str(data.get("image", DLAMI)),

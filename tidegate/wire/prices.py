@@ -66,13 +66,17 @@ class PriceList:
     beside: Beside
 
     def priced(
-        self, pools: Sequence[tuple[Pool, RootVolume]], reservations: Sequence[Reservation]
+        self,
+        pools: Sequence[tuple[Pool, RootVolume]],
+        reservations: Sequence[Reservation],
+        *,
+        has_groups: bool = False,
     ) -> Priced:
         """Of every offering of these pools, each with its root volume.
 
         A price of the file holds in every zone. Prepaid offerings exist where a reservation is, and
         cost nothing more. What is in an open one costs what on demand costs once that has ended,
-        also where no pool buys on demand.
+        also where no pool buys on demand. With `has_groups` any place that is reserved may come.
         """
         reserved = {each.offering for each in reservations}
         prices: dict[Offering, float] = {}
@@ -82,11 +86,13 @@ class PriceList:
             if offering in reserved:
                 prices[offering] = 0.0
                 paid = replace(offering, market=Market.ON_DEMAND)
+            elif has_groups and offering.market is Market.RESERVED:
+                paid = replace(offering, market=Market.ON_DEMAND)
             elif offering.market.is_prepaid:
                 continue
             usd = self._usd_per_hour(paid.instance_type, paid.market)
             if usd is None or offering.market is Market.CAPACITY_BLOCK:
-                assert offering in reserved, "rules.py refuses a file that leaves a price open"
+                assert offering.market.is_prepaid, "rules.py refuses a file with open prices"
                 continue
             beside_usd = self.beside.usd_per_hour(root, paid.zone)
             # Of pools that share it, the largest disk counts.

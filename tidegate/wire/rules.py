@@ -6,7 +6,7 @@ the problems of the others. A part with a mistake of its own is left out, not gu
 
 from collections.abc import Iterator, Mapping
 
-from tidegate.core.model.ec2 import InstanceType, Market, Offering
+from tidegate.core.model.ec2 import InstanceType, Market
 from tidegate.wire.headroom_rules import HEADROOM_RULES
 from tidegate.wire.image_rules import IMAGE_RULES
 from tidegate.wire.job_role_rules import JOB_ROLE_RULES
@@ -15,6 +15,7 @@ from tidegate.wire.parts import Parts, parts_of
 from tidegate.wire.pool_models import LimitsModel, PoolModel
 from tidegate.wire.prices import price_usd_per_hour
 from tidegate.wire.problems import Place, Problem, and_, did_you_mean
+from tidegate.wire.reservation_rules import RESERVATION_RULES
 from tidegate.wire.secrets import secrets_in
 from tidegate.wire.selection import MIB_PER_GIB
 from tidegate.wire.sense_rules import SENSE_RULES
@@ -236,48 +237,6 @@ def _price(parts: Parts, instance_type: str, market: Market) -> float | None:
     )
 
 
-def _reservations(parts: Parts) -> Iterator[Problem]:
-    """Every reservation has a pool that uses it, and is named once."""
-    ids: dict[str, int] = {}
-    offered = {
-        offering
-        for name, pool in parts.pools.items()
-        for _, offering in pool.pool(name).offerings()
-        if offering.market.is_prepaid
-    }
-    is_complete = len(parts.pools) == len(parts.all_pools)
-    for index, each in parts.reservations.items():
-        if each.id in ids:
-            text = f"{each.id} is named by reservations[{ids[each.id]}] already"
-            yield Problem(("reservations", index, "id"), text)
-        ids.setdefault(each.id, index)
-        if is_complete and each.reservation().offering not in offered:
-            yield Problem(
-                ("reservations", index),
-                f"no pool has {each.instance_type} in {each.zone} with capacity type {each.kind}: "
-                "it would be paid for and never used",
-            )
-
-
-def _prepaid_markets(parts: Parts) -> Iterator[Problem]:
-    """A pool with a prepaid capacity type has a reservation to take nodes from."""
-    if not parts.is_every_reservation_sound:
-        return
-    held = {each.reservation().offering for each in parts.reservations.values()}
-    for name, pool in parts.pools.items():
-        offered = [offering for _, offering in pool.pool(name).offerings()]
-        for index, market in enumerate(pool.capacity_types):
-            if market.is_prepaid and not any(_has(held, offered, market)):
-                yield Problem(
-                    ("pools", name, "capacity_types", index),
-                    f"{market}, but no reservation is for its instance types and zones",
-                )
-
-
-def _has(held: set[Offering], offered: list[Offering], market: Market) -> Iterator[bool]:
-    return (each in held for each in offered if each.market is market)
-
-
 def _kept_nodes(parts: Parts) -> Iterator[Problem]:
     """What a pool keeps fits into its limits, and a strict minimum of types can be met."""
     for name, pool in parts.pools.items():
@@ -371,7 +330,7 @@ def _size(each: InstanceType, key: str) -> float:
 RULES = (
     *(_partition_pools, _default_partition, _pre_warmed_pools, _named_partitions, _zones),
     *(_existing, _login, _monitoring, _rollout, _idle_check, _labels, _placeholders, *IMAGE_RULES),
-    *(_prices, _reservations, _prepaid_markets, _kept_nodes, _limits),
+    *(_prices, *RESERVATION_RULES, _kept_nodes, _limits),
     *(_security_groups, _containers, *JOB_ROLE_RULES, *PARTITION_RULES),
     *HEADROOM_RULES,
     *TOPOLOGY_RULES,

@@ -1,6 +1,6 @@
 """Joins a cluster's queue with what EC2 sells: the whole answer of `tidegate capacity`."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import ceil
 
@@ -16,13 +16,14 @@ from tidegate.core.model.capacity import (
     Holding,
     days_sold,
 )
-from tidegate.core.model.capacity_advice import Advice, TypeMarket
+from tidegate.core.model.capacity_advice import Advice, IdlePlaces, TypeMarket
 from tidegate.core.model.cluster import Cluster, Reservation
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.errors import BadConfig, TidegateError
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.reservations import BLOCK_DRAIN_S
+from tidegate.core.offers.seen_reservations import reservation_troubles
 from tidegate.sim.replay.market import BadMarket
 from tidegate.sim.replay.queued import queued
 from tidegate.sim.replay.trace import Trace
@@ -78,7 +79,7 @@ def advice(
     days = max(((each.ends_at_s - snapshot.now_s) / DAY_S for each in offers), default=0.0)
     queue = queued(replace(snapshot, cluster=cluster), told.history, days)
     played = WhatIf(cluster, queue, refused_now(snapshot), snapshot.now_s, told.refused_s)
-    unlisted, troubles = _own_blocks(snapshot, blocks, questions.unknown)
+    unlisted, troubles, idle = _own_blocks(snapshot, cluster, blocks, questions.unknown)
     return Advice(
         cluster=own.name,
         at_s=snapshot.now_s,
@@ -88,6 +89,7 @@ def advice(
         offers=tuple(played.offered(offers)),
         unlisted=unlisted,
         troubles=troubles,
+        idle=idle,
         unknown=tuple(questions.unknown),
     )
 
@@ -168,14 +170,16 @@ def _offers(
 
 
 def _own_blocks(
-    snapshot: Snapshot, blocks: CapacityBlocks, unknown: list[str]
-) -> tuple[tuple[Holding, ...], tuple[str, ...]]:
-    """What was bought and is not in the file; what the file names and EC2 does not deliver."""
+    snapshot: Snapshot, priced: Cluster, blocks: CapacityBlocks, unknown: list[str]
+) -> tuple[tuple[Holding, ...], tuple[str, ...], tuple[IdlePlaces, ...]]:
+    """What was bought and is not in the file; what the file names and EC2 does not deliver; what
+    nobody uses of it. `priced`: the cluster with all prices that are known.
+    """
     try:
         found = blocks.holdings()
     except TidegateError as error:
         unknown.append(f"the blocks that the account has: {error}")
-        return (), ()
+        return (), (), ()
     named = {each.id: each for each in snapshot.cluster.reservations}
     unlisted = tuple(
         each
@@ -184,8 +188,25 @@ def _own_blocks(
         if not each.state.is_lost and each.state is not BlockState.EXPIRED
     )
     known = {each.reservation.id: each for each in found}
-    troubles = (_trouble(each, known.get(each.id), snapshot.now_s) for each in named.values())
-    return unlisted, tuple(filter(None, troubles))
+    troubles = (
+        *(_trouble(e, known.get(e.id), snapshot.now_s) for e in named.values() if not e.group),
+        *reservation_troubles(snapshot.cluster, snapshot.seen_market.reservations, snapshot.now_s),
+    )
+    idle = tuple(idle_places(named.values(), known, priced))
+    return unlisted, tuple(filter(None, troubles)), idle
+
+
+def idle_places(
+    named: Iterable[Reservation], known: Mapping[str, Holding], priced: Cluster
+) -> Iterator[IdlePlaces]:
+    """Of each of these reservations what nobody has. `known`: as EC2 shows them, by id."""
+    for each in named:
+        holding = known.get(each.id)
+        if holding is None or not holding.free or not holding.state.gives_nodes:
+            continue
+        on_demand = replace(each.offering, market=Market.ON_DEMAND)
+        usd = None if each.market is Market.CAPACITY_BLOCK else priced.prices.get(on_demand)
+        yield IdlePlaces(each, holding.free, None if usd is None else round(usd * holding.free, 4))
 
 
 def _trouble(named: Reservation, holding: Holding | None, now_s: float) -> str:

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from tidegate.core.model.capacity import BlockOffer, Holding, Score
-from tidegate.core.model.capacity_advice import Advice, Offered, Sooner, TypeMarket
+from tidegate.core.model.capacity_advice import Advice, IdlePlaces, Offered, Sooner, TypeMarket
 from tidegate.core.model.durations import span
+from tidegate.core.offers.seen_reservations import short
 
 # Jobs that are named in a line.
 NAMED_MAX = 5
@@ -49,6 +50,8 @@ def lines(advice: Advice, file: str) -> Iterator[str]:
         yield "no offer that this queue could use"
     for block in advice.unlisted:
         yield f"! {unlisted(block, file)}"
+    for places in advice.idle:
+        yield _idle(places)
     for trouble in advice.troubles:
         yield f"! {trouble}"
     for unknown in advice.unknown:
@@ -89,6 +92,14 @@ def unlisted(block: Holding, file: str) -> str:
     what = f"{of.count} x {of.instance_type} in {of.zone} from {day(of.starts_at_s)}"
     again = f"tidegate capacity --buy {block.offer_id} --cluster {file}"
     return f"{of.id} ({what}) is paid for and not in the cluster file; add it: {again}"
+
+
+def _idle(places: IdlePlaces) -> str:
+    of, usd = places.reservation, places.usd_per_hour
+    group = f" of group {short(of.group)}" if of.group else ""
+    costs = "paid for" if usd is None else f"{usd:.2f} USD an hour"
+    what = f"{of.id}{group}, {of.count} x {of.instance_type} in {of.zone}"
+    return f"{what}: {places.free} idle, {costs}"
 
 
 def _sooner(found: Sooner) -> str:

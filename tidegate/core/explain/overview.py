@@ -24,6 +24,7 @@ from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.limits import Load
 from tidegate.core.offers.market import price_troubles
 from tidegate.core.offers.places import sick_places, sick_reservations
+from tidegate.core.offers.seen_reservations import reservation_troubles
 from tidegate.core.offers.spend import spending, used_up
 
 # A node that is kept from small jobs, or for a gang, runs what it has and opens again.
@@ -298,6 +299,9 @@ def _troubles(snapshot: Snapshot) -> Iterator[str]:
         yield snapshot.staleness
     yield from _spent(snapshot)
     yield from price_troubles(snapshot.cluster, snapshot.seen_market, snapshot.now_s)
+    yield from reservation_troubles(
+        snapshot.cluster, snapshot.seen_market.reservations, snapshot.now_s
+    )
     yield from troubles(snapshot)
     yield from needed(snapshot)
     yield from sick_reservations(snapshot)

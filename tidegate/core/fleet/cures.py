@@ -91,7 +91,7 @@ _DOES: Mapping[Cure, str] = MappingProxyType(
         ),
         Cure.RESERVATION: (
             "the reservation is gone, or no place of it is this account's: take it out of "
-            "`reservations` in the cluster file, then {deploy}"
+            "`reservations` or its group, then {deploy}"
         ),
         Cure.SPOT_ROLE: (
             "make the role that spot needs, once per account: aws iam "

@@ -1,5 +1,6 @@
 """Capacity that EC2 sells in advance: offers of Capacity Blocks, and blocks that were bought."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 from tidegate.core.model.cluster import Reservation
@@ -95,12 +96,71 @@ _LOST = frozenset(
 class Holding:
     """A block or a reservation that the account has.
 
-    `offer_id`: as what a block was bought for this cluster, "": it was not.
+    `offer_id`: as what a block was bought for this cluster, "": it was not. `free`: how many more
+    instances it takes now; None: EC2 does not say. `unusable`: why no launch of ours may go into
+    it, "": one may.
     """
 
     reservation: Reservation
     state: BlockState
     offer_id: str = ""
+    free: int | None = None
+    unusable: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        """It gives no instance any more."""
+        return self.state.is_lost or self.state is BlockState.EXPIRED
+
+
+class ExtensionState(StrEnum):
+    """EC2's words for an extension of a block.
+
+    Source: EC2 API reference, CapacityBlockExtension, `capacityBlockExtensionStatus`.
+    """
+
+    PAYMENT_PENDING = "payment-pending"
+    PAYMENT_FAILED = "payment-failed"
+    PAYMENT_SUCCEEDED = "payment-succeeded"
+    OTHER = "other"
+
+
+@frozen
+class Extension:
+    """An extension of a Capacity Block that was bought: from the block's end to a later one.
+
+    The block ends later only once it is paid for, within 12 hours or 35 minutes before that end.
+    Source: EC2 user guide, "Extend Capacity Blocks".
+    """
+
+    offer_id: str
+    reservation_id: str
+    state: ExtensionState
+    starts_at_s: float
+    ends_at_s: float
+
+
+def paid_until_s(holding: Holding, extensions: Iterable[Extension]) -> float | None:
+    """When a block ends by what is paid for; None: never.
+
+    EC2 does not say whether it shows the new end before the payment: what is not paid for, or
+    failed, begins no sooner than the block ends.
+    """
+    ends_at_s = holding.reservation.ends_at_s
+    if ends_at_s is None:
+        return None
+    return min((ends_at_s, *(each.starts_at_s for each in unpaid(holding, extensions))))
+
+
+def unpaid(holding: Holding, extensions: Iterable[Extension]) -> list[Extension]:
+    """The block's extensions that are not paid for, the first to begin first.
+
+    One that failed counts no more where a later one of the same end was paid for.
+    """
+    ours = [each for each in extensions if each.reservation_id == holding.reservation.id]
+    paid = {e.starts_at_s for e in ours if e.state is ExtensionState.PAYMENT_SUCCEEDED}
+    found = [each for each in ours if each.starts_at_s not in paid]
+    return sorted(found, key=lambda each: (each.starts_at_s, each.ends_at_s, each.offer_id))
 
 
 @frozen

@@ -1,6 +1,7 @@
 """What an offer of capacity would do for a cluster's own queue, and what is known of its market."""
 
 from tidegate.core.model.capacity import BlockOffer, Holding, Score
+from tidegate.core.model.cluster import Reservation
 from tidegate.core.model.frozen import frozen
 
 
@@ -62,10 +63,24 @@ class TypeMarket:
 
 
 @frozen
+class IdlePlaces:
+    """Places of a reservation that nobody has now, and what they cost all the same.
+
+    `usd_per_hour` None: the price is not known, or all of it was paid before. Source: EC2 user
+    guide, "Capacity Reservation pricing and billing": unused places cost what on demand costs.
+    """
+
+    reservation: Reservation
+    free: int
+    usd_per_hour: float | None
+
+
+@frozen
 class Advice:
     """`waiting`: jobs that wait for capacity and were played, `left_out`: those that were not, by
     reason. `unlisted`: blocks that were bought for this cluster and that its file does not name.
-    `troubles`: of the file's own blocks. `unknown`: what could not be learnt.
+    `troubles`: of the file's own blocks and groups. `idle`: what is paid for and unused. `unknown`:
+    what could not be learnt.
     """
 
     cluster: str
@@ -76,4 +91,5 @@ class Advice:
     offers: tuple[Offered, ...]
     unlisted: tuple[Holding, ...]
     troubles: tuple[str, ...]
+    idle: tuple[IdlePlaces, ...]
     unknown: tuple[str, ...]

@@ -186,17 +186,19 @@ class Reservation:
 
     `ends_at_s` None: until it is cancelled. A Capacity Block always ends; EC2 begins to
     terminate its instances 30 minutes before. `is_targeted`: a reservation that takes nothing but
-    what names it (EC2's instance match criteria `targeted`).
+    what names it (EC2's instance match criteria `targeted`). `group`: the ARN of the group of the
+    cluster file that it was found in; "": the file names it by its id.
     """
 
-    id: str
-    instance_type: str
-    zone: str
-    count: int
-    market: Market
-    starts_at_s: float
-    ends_at_s: float | None = None
-    is_targeted: bool = False
+    id: str  #: EC2's id
+    instance_type: str  #: instance type
+    zone: str  #: its zone
+    count: int  #: instances in it
+    market: Market  #: reserved or capacity-block
+    starts_at_s: float  #: when it begins, epoch seconds
+    ends_at_s: float | None = None  #: when it ends, epoch seconds; null: never
+    is_targeted: bool = False  #: it takes only what names it
+    group: str = ""  #: the ARN of the group that it is in; empty: the file names it by its id
 
     @property
     def offering(self) -> Offering:
@@ -204,13 +206,25 @@ class Reservation:
 
     @property
     def is_named(self) -> bool:
-        """Whether a launch has to name it, by a launch template of its own."""
-        return self.is_targeted or self.market is Market.CAPACITY_BLOCK
+        """Whether a launch has to name it or its group, by a launch template of its own."""
+        return self.is_targeted or self.market is Market.CAPACITY_BLOCK or bool(self.group)
+
+    @property
+    def target(self) -> str:
+        """What a launch into it names: its id, or its group."""
+        return group_target(self.group) if self.group else self.id
 
 
-def named_key(pool: str, reservation_id: str) -> str:
-    """The name of a pool's launch template for a capacity block or a targeted reservation."""
-    return f"{pool}/{reservation_id}"
+def group_target(arn: str) -> str:
+    """What a launch template for a reservation group is called by: the group's name."""
+    return f"group-{arn.rpartition('/')[2]}"
+
+
+def named_key(pool: str, target: str) -> str:
+    """The name of a pool's launch template for a capacity block, a targeted reservation or a
+    reservation group: by its `target`.
+    """
+    return f"{pool}/{target}"
 
 
 def reserved_key(pool: str) -> str:
@@ -244,8 +258,9 @@ class Cluster:
     `budgets`: by scope. `health_reasons`: what the drain reasons of the site's checkers begin with.
     `waiting`: what an hour costs that a job waits. `estimates`: offerings whose price the file
     does not say; `quoted`: those of them whose price is what EC2 asks now.
-    `check`: what new templates have to pass, `idle_check`: what idle nodes have to, None: nothing
-    of the site's own. `idle_gpus` None: jobs whose GPUs idle are left alone. `prefetch`: buckets,
+    `reservation_groups`: their ARNs; what is in them stands among `reservations` as soon as it was
+    read. `check`: what new templates have to pass, `idle_check`: what idle nodes have to, None:
+    nothing of the site's own. `idle_gpus` None: jobs whose GPUs idle are left alone. `prefetch`: buckets,
     with a prefix or none, of which nodes load the data sets that jobs name.
     """
 
@@ -256,6 +271,7 @@ class Cluster:
     limits: Limits = Limits()
     timings: Timings = field(default_factory=Timings)
     reservations: tuple[Reservation, ...] = ()
+    reservation_groups: tuple[str, ...] = ()
     time_limit_ratio: float = 1.0
     time_limit_ratios: Mapping[str, float] = field(default_factory=dict)
     hazards: Mapping[Offering, float] = field(default_factory=dict)

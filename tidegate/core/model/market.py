@@ -1,6 +1,7 @@
 """What EC2 asks for instances now, as it was read last."""
 
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.seen_reservations import NONE_SEEN, SeenReservations
 
 # Spot prices move by hours, list prices by months. What was read longer ago counts no more: the
 # cluster file's price holds then.
@@ -19,7 +20,7 @@ class Quote:
 
 @frozen
 class SeenMarket:
-    """Prices, and when EC2 said them."""
+    """Prices, and when EC2 said them; and the reservations that are paid for."""
 
     spot: tuple[Quote, ...] = ()  #: spot prices
     spot_at_s: float | None = None  #: when they were read, epoch seconds; null: never
@@ -28,6 +29,7 @@ class SeenMarket:
     #: what of the spot prices could not be read the last time, or was not believed; empty: nothing
     spot_trouble: str = ""
     on_demand_trouble: str = ""  #: the same of on-demand prices
+    reservations: SeenReservations = NONE_SEEN  #: those of groups, and the ends of blocks
 
     def has_spot(self, now_s: float) -> bool:
         """Whether the spot prices still hold."""

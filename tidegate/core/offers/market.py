@@ -7,6 +7,7 @@ from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.durations import span
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.market import Quote, SeenMarket
+from tidegate.core.offers.seen_reservations import with_seen
 
 # A price outside of these is not believed: a feed that fails must not steer what is bought.
 # Regions ask up to 1.7 times us-east-1's list price for a GPU type. Spot saved up to 90 % of it in
@@ -23,10 +24,12 @@ DIGITS = 6
 
 
 def at_market(cluster: Cluster, seen: SeenMarket, now_s: float) -> Cluster:
-    """The cluster with the prices that EC2 asks, where the file says none and they still hold.
+    """The cluster with the prices that EC2 asks, where the file says none and they still hold, and
+    with the reservations that EC2 shows.
 
     What stands beside an instance, as its disk, is added as to the file's own prices.
     """
+    cluster = with_seen(cluster, seen.reservations)
     spot = _by_place(seen.spot) if seen.has_spot(now_s) else {}
     on_demand = _by_place(seen.on_demand) if seen.has_on_demand(now_s) else {}
     prices: dict[Offering, float] = {}

@@ -98,7 +98,7 @@ def _next_room(
 ) -> tuple[Reservation | None, int]:
     """Where the next launch into one of these reservations of an offering goes, and for how many
     instances there is room: into the named one that lasts longest and has room, else into open
-    ones (None).
+    ones (None). A launch names a group as a whole: EC2 takes any of its reservations.
 
     `held`: how many instances are in them. Those of which EC2 has not said yet in which one they
     are have filled them in this order.
@@ -106,10 +106,13 @@ def _next_room(
     inside = Counter(i.capacity_reservation_id for i in snapshot.instances if i.is_alive)
     unknown = max(held - sum(inside[each.id] for each in found), 0)
     named = sorted((each for each in found if each.is_named), key=_longest_first)
+    of_target: dict[str, list[Reservation]] = {}
     for each in named:
-        left = max(each.count - inside[each.id], 0)
+        of_target.setdefault(each.target, []).append(each)
+    for these in of_target.values():
+        left = sum(max(each.count - inside[each.id], 0) for each in these)
         if unknown < left:
-            return each, left - unknown
+            return these[0], left - unknown
         unknown -= left
     open_ones = [each for each in found if not each.is_named]
     if not open_ones:

@@ -101,7 +101,7 @@ class PrepaidFirst(Check):
             lately_s = self.left_s.get(each.offering, 0.0) + COUNTED_LATE_S
             is_known = lately_s < record.created_at_s and self._is_calm()
             is_known = is_known and self._counts(each, record)
-            template_id = each.id if each.is_named else ""
+            template_id = each.target if each.is_named else ""
             places = self.world.compute.prepaid.free(each.offering, now_s, template_id)
             free = [place for place in places if self._counts(place, record)]
             least = launch.min_count if launch.gated_for else 1
@@ -122,6 +122,7 @@ class PrepaidFirst(Check):
         reservations, now_s = self.world.compute.prepaid.reservations, self.witness.now_s
         return any(
             other.is_named
+            and other.target != each.target
             and other.offering == each.offering
             and is_open(other, now_s)
             and (not each.is_named or _longest_first(other) < _longest_first(each))

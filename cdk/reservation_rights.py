@@ -1,0 +1,38 @@
+"""What functions may read and use of capacity that is paid for in advance."""
+
+from collections.abc import Sequence
+
+from aws_cdk import aws_iam as iam
+
+from cdk.statements import statement
+from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.ec2 import Market
+
+
+def read_reservations(cluster: Cluster) -> Sequence[iam.PolicyStatement]:
+    """What is in the cluster's groups, and when its blocks end; EC2's part knows no resources."""
+    has_block = any(each.market is Market.CAPACITY_BLOCK for each in cluster.reservations)
+    actions = ["ec2:DescribeCapacityReservations"]
+    if has_block:
+        actions.append("ec2:DescribeCapacityBlockExtensionHistory")
+    groups = cluster.reservation_groups
+    return (
+        *([statement("Reservations", actions, ["*"])] if groups or has_block else []),
+        *([statement("Groups", ["resource-groups:ListGroupResources"], groups)] if groups else []),
+    )
+
+
+def reserved_kinds(cluster: Cluster) -> tuple[str, ...]:
+    """Which more kinds of EC2 resources launches use."""
+    is_reserved = cluster.reservations or cluster.reservation_groups
+    return ("capacity-reservation",) if is_reserved else ()
+
+
+def launch_into_groups(cluster: Cluster) -> Sequence[iam.PolicyStatement]:
+    """A launch that names a group is asked for the group as well.
+
+    Source: Service Authorization Reference, RunInstances; ParallelCluster's user guide, "Launch
+    instances with On-Demand Capacity Reservations".
+    """
+    groups = cluster.reservation_groups
+    return (statement("LaunchInto", ["ec2:RunInstances"], groups),) if groups else ()
