@@ -30,6 +30,8 @@ class LocalBlocks:
     bought block is missing in answers. `states`: of blocks that are not what the clock says, by
     id. `others`: what the account has beside blocks, as EC2's answer has it; `groups`: the ARNs of
     what is in a group, by its ARN.
+    `extension_offers`: as EC2's answer has them, each with the id of its block; `payments`: what
+    becomes of the extension's payment, by its offer: it is made when not named.
     """
 
     offers: list[dict[str, Any]] = field(default_factory=list)
@@ -41,14 +43,17 @@ class LocalBlocks:
     states: dict[str, str] = field(default_factory=dict)
     others: list[dict[str, Any]] = field(default_factory=list)
     groups: dict[str, list[str]] = field(default_factory=dict)
+    extension_offers: list[dict[str, Any]] = field(default_factory=list)
+    payments: dict[str, str] = field(default_factory=dict)
+    extended: list[dict[str, Any]] = field(default_factory=list)
     bought: list[dict[str, Any]] = field(default_factory=list)
     asked: set[tuple[str, ...]] = field(default_factory=set)
 
     def clear(self) -> None:
         for each in (self.offers, self.left, self.scores, self.states, self.bought, self.asked):
             each.clear()
-        self.others.clear()
-        self.groups.clear()
+        for more in (self.others, self.groups, self.extension_offers, self.payments, self.extended):
+            more.clear()
         self.questions, self.scored_max, self.shown_after_s = 100, 1_000_000, 0.0
 
     def offered(self, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -68,7 +73,7 @@ class LocalBlocks:
             if each["InstanceCount"] == count
             and abs(each["CapacityBlockDurationHours"] - hours) <= 24
             and self.left.get(each["CapacityBlockOfferingId"], 1) > 0
-            and _at(each["StartDate"]) >= _at(asked["StartDateRange"])
+            and at(each["StartDate"]) >= at(asked["StartDateRange"])
         ]
         return found[:OFFERS_MAX]
 
@@ -104,7 +109,7 @@ class LocalBlocks:
     def shown(self) -> list[dict[str, Any]]:
         now_s = time.time()
         blocks = [
-            {**each, "State": self._state(each, now_s)}
+            {**each, "State": self._state(each, now_s), "EndDate": extended_end(self, each)}
             for each in self.bought
             if each["CreateDate"] + self.shown_after_s <= now_s
         ]
@@ -113,9 +118,9 @@ class LocalBlocks:
     def _state(self, block: Mapping[str, Any], now_s: float) -> str:
         if said := self.states.get(block["CapacityReservationId"]):
             return said
-        if now_s >= _at(block["EndDate"]):
+        if now_s >= at(extended_end(self, block)):
             return "expired"
-        return "active" if now_s >= _at(block["StartDate"]) else "scheduled"
+        return "active" if now_s >= at(block["StartDate"]) else "scheduled"
 
     def score(self, types: tuple[str, ...], count: str, region: str) -> list[dict[str, Any]]:
         if int(count) > self.scored_max:
@@ -127,6 +132,17 @@ class LocalBlocks:
         self.asked.add((*types, count))
         low = 1 if len(types) < 3 else self.scores.get(types, 5)
         return [{"Region": region, "Score": low}]
+
+
+def extended_end(model: LocalBlocks, block: Mapping[str, Any]) -> Any:
+    """EC2 shows the new end at once here, before the payment; one that failed is taken back."""
+    ends = [
+        each["CapacityBlockExtensionEndDate"]
+        for each in model.extended
+        if each["CapacityReservationId"] == block["CapacityReservationId"]
+        and model.payments.get(each["CapacityBlockExtensionOfferingId"]) != "payment-failed"
+    ]
+    return max((block["EndDate"], *ends), key=at)
 
 
 def install_blocks(model: LocalBlocks) -> None:
@@ -167,7 +183,7 @@ def install_blocks(model: LocalBlocks) -> None:
         setattr(responder, each.__name__, each)
 
 
-def _at(moment: Any) -> float:
+def at(moment: Any) -> float:
     """Epoch seconds of what stands in an offer or in a request."""
     if isinstance(moment, datetime):
         return moment.timestamp()

@@ -21,6 +21,7 @@ from werkzeug.serving import BaseWSGIServer, make_server
 from local.blocks import LocalBlocks, install_blocks
 from local.capacity import CapacityModel, install_capacity_model
 from local.clients import REGION, client_at
+from local.extensions import install_extensions
 from local.front import OBSERVER_KEY, Front, Invoke
 from local.iam.authorizer import Authorizer
 from local.instance_roles import install_instance_profiles
@@ -93,6 +94,7 @@ class LocalCloud:
         install_prices(self.prices, ZONES)
         install_blocks(self.blocks)
         install_groups(self.blocks)
+        install_extensions(self.blocks)
         costs.forget_names()
         install_instance_profiles()
         self._server = make_server(

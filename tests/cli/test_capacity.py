@@ -55,17 +55,21 @@ def person(town: Town) -> Person:
     limit_s = 20 * 3600.0
     wants = {"gpu_type": "a10g", "time_limit_s": limit_s}
     town.report([job(1, **wants), job(2, **wants)])  # type: ignore[arg-type]
-    ledger = town.planner.work.control.ledger
-    pools = load_cluster(town.file).cluster.pools
-    ledger.rest(
+    refuse_by_the_hour(town)
+    return Person(town)
+
+
+def refuse_by_the_hour(town: Town) -> None:
+    """EC2 sells nothing of the pool but what is paid for."""
+    town.planner.work.control.ledger.rest(
         *(
             Resting(on, time.time() + 600, 3, "InsufficientInstanceCapacity", "none left")
-            for pool in pools
+            for pool in load_cluster(town.file).cluster.pools
             if pool.name == "a10g"
             for _, on in pool.offerings()
+            if not on.market.is_prepaid
         )
     )
-    return Person(town)
 
 
 def ask(person: Person, *words: str) -> Result:

@@ -38,7 +38,7 @@ def test_idle_places_are_a_line_each() -> None:
         IdlePlaces(odcr("cr-1", 4, group=GROUP), 3, 1.578),
         IdlePlaces(replace(BLOCK, count=2), 1, None),
     )
-    advice = Advice("lab", 0.0, 0, (), (), (), (), (), idle, ())
+    advice = Advice("lab", 0.0, 0, (), (), (), (), (), idle, (), ())
 
     told = list(lines(advice, "lab.yaml"))
 

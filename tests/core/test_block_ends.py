@@ -95,5 +95,5 @@ def test_status_says_it_with_what_to_do() -> None:
     assert said == (
         "the capacity block cr-1 ends in 10.0 h: 7 may run longer and are requeued then; "
         "a job waits that nothing else serves now; "
-        "buy the next one before Fri 2027-01-15 17:20 UTC: tidegate capacity"
+        "extend it or buy the next one before Fri 2027-01-15 17:20 UTC: tidegate capacity"
     )

@@ -1,7 +1,7 @@
 """The account's reservations: what EC2 shows, what is in a group, and how blocks were extended.
 
-Source: EC2 API reference, DescribeCapacityReservations, DescribeCapacityBlockExtensionHistory;
-Resource Groups API reference, ListGroupResources; EC2 user guide, "Capacity Reservation groups".
+Source: EC2 API reference, DescribeCapacityReservations; Resource Groups API reference,
+ListGroupResources; EC2 user guide, "Capacity Reservation groups".
 """
 
 from collections.abc import Collection, Mapping
@@ -10,8 +10,9 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from tidegate.adapters.aws_errors import aws_call, is_missing, message_of, tolerating
+from tidegate.adapters.block_extensions import extensions
 from tidegate.adapters.capacity_blocks import holdings
-from tidegate.core.model.capacity import Extension, ExtensionState, Gone, Holding
+from tidegate.core.model.capacity import Extension, Gone, Holding
 from tidegate.core.model.frozen import frozen
 
 # Source: Resource Groups user guide, "Resource types you can use with AWS Resource Groups".
@@ -39,27 +40,7 @@ class AwsReservations:
         return tuple(sorted(found))
 
     def extensions(self, reservation_ids: Collection[str]) -> tuple[Extension, ...]:
-        """EC2 refuses the question where it does not know one of the ids: so it is asked of all."""
-        pages = self.ec2.get_paginator("describe_capacity_block_extension_history").paginate()
-        with aws_call():
-            return tuple(
-                extension(each)
-                for page in pages
-                for each in page["CapacityBlockExtensions"]
-                if each["CapacityReservationId"] in reservation_ids
-            )
-
-
-def extension(said: Mapping[str, Any]) -> Extension:
-    state = said["CapacityBlockExtensionStatus"]
-    is_known = state in set(ExtensionState)
-    return Extension(
-        offer_id=said["CapacityBlockExtensionOfferingId"],
-        reservation_id=said["CapacityReservationId"],
-        state=ExtensionState(state) if is_known else ExtensionState.OTHER,
-        starts_at_s=said["CapacityBlockExtensionStartDate"].timestamp(),
-        ends_at_s=said["CapacityBlockExtensionEndDate"].timestamp(),
-    )
+        return extensions(self.ec2, reservation_ids)
 
 
 def _listed(page: Mapping[str, Any]) -> list[str]:

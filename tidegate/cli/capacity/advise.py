@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import ceil
 
+from tidegate.adapters.block_extensions import BlockExtensions
 from tidegate.adapters.capacity_blocks import CapacityBlocks
 from tidegate.adapters.clock import SystemClock
 from tidegate.adapters.prices import AwsPrices
+from tidegate.cli.capacity.extensions import extensions_offered
 from tidegate.cli.capacity.market import Questions, Usable, market_of, usable, with_hazards
 from tidegate.core.model.capacity import (
     BLOCK_INSTANCES_MAX,
@@ -34,11 +36,14 @@ DAY_S = 86400.0
 
 @frozen
 class Wanted:
-    """What a person says of the offers; "" and 0: as the queue needs."""
+    """What a person says of the offers; "" and 0: as the queue needs. `extend`: the block whose
+    extensions are meant, "": of those that end with work on them.
+    """
 
     instance_type: str = ""
     nodes: int = 0
     days: int = 0
+    extend: str = ""
 
 
 @frozen
@@ -90,6 +95,16 @@ def advice(
         unlisted=unlisted,
         troubles=troubles,
         idle=idle,
+        extensions=tuple(
+            extensions_offered(
+                snapshot,
+                cluster,
+                BlockExtensions(blocks.client, blocks.buyer),
+                extend=wanted.extend,
+                days=wanted.days if wanted.extend else 0,
+                unknown=questions.unknown,
+            )
+        ),
         unknown=tuple(questions.unknown),
     )
 

@@ -6,9 +6,7 @@ told before the file is touched; and who comes again looks for the block before 
 """
 
 import json
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from tidegate.adapters.capacity_blocks import CapacityBlocks
 from tidegate.cli.capacity.advise import Wanted
+from tidegate.cli.capacity.note import SHOWN_WITHIN_S, Note, replace_text
 from tidegate.core.explain.capacity import price, title
 from tidegate.core.model.capacity import BlockOffer, Gone
 from tidegate.core.model.cluster import Cluster, Reservation
@@ -24,11 +23,8 @@ from tidegate.core.model.errors import BadConfig, Permanent, TidegateError, Tran
 from tidegate.ports import Clock
 from tidegate.wire.added_reservation import lines, meant, with_reservation
 from tidegate.wire.config import load_cluster, parse_cluster, parse_deployed
-from tidegate.wire.finite import parse_json
 from tidegate.wire.yaml_file import read_text
 
-# EC2 shows what was bought within seconds; "Eventual consistency" names no bound.
-SHOWN_WITHIN_S = 600.0
 # Stands for a block that does not exist yet.
 NOT_YET = "cr-00000000000000000"
 
@@ -65,7 +61,7 @@ class Purchase:
         """What an earlier purchase of this offer gave; None: there was none."""
         note = self._own_note()
         if isinstance(note.get("bought"), dict):
-            reservation = _noted(note["bought"], self._note_file)
+            reservation = _noted(note["bought"], self._note.path)
             self.tell(f"{reservation.id} was bought before: nothing is bought now")
             return reservation
         if found := self._held():
@@ -78,8 +74,8 @@ class Purchase:
                     f"a purchase of {self.offer_id} has begun, and EC2 does not show the block yet;"
                     f" nothing is bought until it must be seen: try again in {left_s / 60:.0f} min"
                 )
-            if self._note() == note:  # and not that of somebody who began meanwhile
-                self._note_file.unlink(missing_ok=True)
+            if self._note.read() == note:  # and not that of somebody who began meanwhile
+                self._note.forget()
         return None
 
     def _held(self) -> Reservation | None:
@@ -92,19 +88,19 @@ class Purchase:
 
     def _own_note(self) -> dict[str, object]:
         """Errors: BadConfig, the note is of another purchase, which is not finished."""
-        note = self._note()
+        note = self._note.read()
         other = note.get("offer")
         if other in (None, self.offer_id):
             return note
         if isinstance(note.get("bought"), dict):
-            bought = _noted(note["bought"], self._note_file)
+            bought = _noted(note["bought"], self._note.path)
             named = {each.id for each in load_cluster(self.file).cluster.reservations}
             if bought.id in named and self._is_shown(bought):
-                self._note_file.unlink(missing_ok=True)
+                self._note.forget()
                 return {}
         raise BadConfig(
-            f"a purchase of {other} is not finished ({self._note_file}): first finish it with"
-            f" tidegate capacity --buy {other}"
+            f"a purchase of {other} is not finished ({self._note.path}): first finish it with"
+            f" {note.get('again') or f'tidegate capacity --buy {other}'}"
         )
 
     def _is_shown(self, of: Reservation) -> bool:
@@ -152,13 +148,13 @@ class Purchase:
             self.tell(f"{self.file} cannot be edited safely: its lines will be told instead")
 
     def _buy(self, offer: BlockOffer) -> Reservation:
-        self._claim(offer)
+        self._note.claim({"offer": offer.offer_id, "at_s": self.clock.now_s()})
         try:
             # Another one may have answered the question sooner, and finished since.
             if found := self._held():
                 return found
         except TidegateError:
-            self._note_file.unlink()
+            self._note.forget()
             raise
         try:
             bought = self.blocks.buy(offer)
@@ -169,16 +165,16 @@ class Purchase:
                 f" bought again: {again}"
             ) from error
         except Permanent:
-            self._note_file.unlink()
+            self._note.forget()
             raise
         if isinstance(bought, Gone):
-            self._note_file.unlink()
+            self._note.forget()
             raise BadConfig(
                 f"EC2 sold {offer.offer_id} to somebody else, nothing was bought: {bought.said}"
             )
         self.tell(f"bought {bought.reservation.id}: {title(offer)}; EC2 says {bought.state}")
         note = {"offer": offer.offer_id, "bought": asdict(bought.reservation)}
-        _replace(self._note_file, json.dumps(note))
+        replace_text(self._note.path, json.dumps(note))
         return bought.reservation
 
     def _write(self, of: Reservation) -> None:
@@ -190,7 +186,7 @@ class Purchase:
             self.tell("\n".join((f"add this to {self.file}:", *lines(of, pools))))
         else:
             parse_cluster(made, str(self.file))
-            _replace(self.file, made)
+            replace_text(self.file, made)
             self.tell(f"{self.file}: {of.id} stands in reservations now")
         self.tell(f"its nodes can be launched after: npx cdk deploy tidegate-{file.cluster.name}")
 
@@ -201,47 +197,19 @@ class Purchase:
         except TidegateError:
             is_shown = False
         if is_shown:
-            self._note_file.unlink(missing_ok=True)
-        elif self._note_file.exists():
+            self._note.forget()
+        elif self._note.path.exists():
             self.tell(
-                f"EC2 does not show {of.id} yet: {self._note_file} keeps it from being bought"
+                f"EC2 does not show {of.id} yet: {self._note.path} keeps it from being bought"
                 " twice, and is removed by the next --buy"
             )
 
+    @property
+    def _note(self) -> Note:
+        return Note.beside(self.file)
+
     def _pools(self, of: Reservation) -> list[str]:
         return pools_for(load_cluster(self.file).cluster, of)
-
-    @property
-    def _note_file(self) -> Path:
-        file = self.file.resolve()
-        return file.with_name(f"{file.name}.purchase")
-
-    def _note(self) -> dict[str, object]:
-        """Of a purchase that is not finished. Errors: BadConfig, nobody knows what it says."""
-        try:
-            found = parse_json(self._note_file.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError) as error:
-            raise BadConfig(
-                f"{self._note_file}: cannot be read: {error}; delete it once tidegate capacity"
-                " names no block that is paid for and stands in no file"
-            ) from error
-        return found if isinstance(found, dict) else {}
-
-    def _claim(self, offer: BlockOffer) -> None:
-        """Notes that a purchase begins. Errors: BadConfig, one has begun already."""
-        note = {"offer": offer.offer_id, "at_s": self.clock.now_s()}
-        try:
-            with _refusing(self._note_file), self._note_file.open("x", encoding="utf-8") as out:
-                out.write(json.dumps(note))
-                out.flush()
-                os.fsync(out.fileno())
-        except FileExistsError as error:
-            raise BadConfig(
-                f"another purchase has begun meanwhile ({self._note_file}), and nothing was bought"
-                " here: the same command says what came of it"
-            ) from error
 
 
 def _noted(said: object, note: Path) -> Reservation:
@@ -261,31 +229,3 @@ def pools_for(cluster: Cluster, of: Reservation) -> list[str]:
         and any(each.name == of.instance_type for each in pool.instance_types)
         and of.market is Market.CAPACITY_BLOCK
     ]
-
-
-def _replace(path: Path, text: str) -> None:
-    """All of the file or nothing of it, also when the machine stops in between.
-
-    What a link leads to is replaced, not the link. Errors: BadConfig.
-    """
-    path = path.resolve()
-    beside = path.with_name(f".{path.name}.new")
-    with _refusing(path):
-        with beside.open("w", encoding="utf-8", newline="") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        if path.exists():
-            beside.chmod(path.stat().st_mode & 0o777)
-        beside.replace(path)
-
-
-@contextmanager
-def _refusing(path: Path) -> Iterator[None]:
-    """A file system that refuses is trouble with one sentence; that a file is there, an answer."""
-    try:
-        yield
-    except FileExistsError:
-        raise
-    except OSError as error:
-        raise BadConfig(f"{path}: cannot be written: {error.strerror}") from error

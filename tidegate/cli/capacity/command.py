@@ -44,6 +44,9 @@ def capacity(
     spot_advisor: Annotated[
         bool, typer.Option("--spot-advisor", help="Download its public figures of interruptions.")
     ] = False,
+    extend: Annotated[
+        str, typer.Option(metavar="BLOCK", help="Ask for a later end of this block of the file.")
+    ] = "",
     buy: Annotated[
         str, typer.Option(metavar="OFFER", help="Buy it, and write it into the cluster file.")
     ] = "",
@@ -69,7 +72,7 @@ def capacity(
         raise typer.BadParameter("--yes and --at-most belong to --buy")
     if is_approved and at_most is None:
         raise typer.BadParameter("--yes shows nobody the price: say --at-most, too")
-    wanted = Wanted(instance_type, nodes, days)
+    wanted = Wanted(instance_type, nodes, days, extend)
     with told():
         file = load_cluster(cluster)
         make, blocks = _clients(file, context.obj)
@@ -141,15 +144,22 @@ def _buy(
     *,
     is_approved: bool,
 ) -> None:
+    from tidegate.adapters.block_extensions import BlockExtensions
     from tidegate.adapters.clock import SystemClock
     from tidegate.cli.capacity.buy import Purchase
+    from tidegate.cli.capacity.extend import ExtensionPurchase
 
     def approve(what: str) -> bool:
         typer.echo(what)
         return is_approved or typer.confirm("buy it?", default=False)
 
-    made = Purchase(offer_id, file, blocks, wanted, at_most, SystemClock(), approve, typer.echo)
-    made.make()
+    clock, tell = SystemClock(), typer.echo
+    if wanted.extend:
+        asked, block = BlockExtensions(blocks.client, blocks.buyer), wanted.extend
+        days = wanted.days
+        ExtensionPurchase(offer_id, block, days, file, asked, at_most, clock, approve, tell).make()
+    else:
+        Purchase(offer_id, file, blocks, wanted, at_most, clock, approve, tell).make()
 
 
 def _show(found: "Advice", file: str, output: Output) -> None:

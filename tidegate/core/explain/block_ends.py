@@ -42,7 +42,8 @@ class BlockEnd:
         if self.waiting:
             one = "a job waits" if self.waiting == 1 else f"{self.waiting} jobs wait"
             told.append(f"{one} that nothing else serves now")
-        by = f"buy the next one before {day(self.drains_at_s)}: tidegate capacity"
+        before = day(self.drains_at_s)
+        by = f"extend it or buy the next one before {before}: tidegate capacity"
         return f"the capacity block {ends}: {'; '.join(told)}; {by}"
 
 

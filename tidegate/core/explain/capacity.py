@@ -3,8 +3,15 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from tidegate.core.model.capacity import BlockOffer, Holding, Score
-from tidegate.core.model.capacity_advice import Advice, IdlePlaces, Offered, Sooner, TypeMarket
+from tidegate.core.model.capacity import BlockOffer, ExtensionOffer, Holding, Score
+from tidegate.core.model.capacity_advice import (
+    Advice,
+    ExtensionOffered,
+    IdlePlaces,
+    Offered,
+    Sooner,
+    TypeMarket,
+)
 from tidegate.core.model.durations import span
 from tidegate.core.offers.seen_reservations import short
 
@@ -48,6 +55,10 @@ def lines(advice: Advice, file: str) -> Iterator[str]:
         yield f"  buy it: {purchase(offered.offer, file)}"
     if not advice.offers:
         yield "no offer that this queue could use"
+    for extension in advice.extensions:
+        yield f"{extension.offer.offer_id}: {extension_title(extension.offer)}"
+        yield from (f"  {each}" for each in _needed(extension))
+        yield f"  buy it: {extension_purchase(extension.offer, file)}"
     for block in advice.unlisted:
         yield f"! {unlisted(block, file)}"
     for places in advice.idle:
@@ -84,6 +95,36 @@ def purchase(offer: BlockOffer, file: str) -> str:
     asked = f"--type {offer.instance_type} --nodes {offer.count} --days {offer.asked_days}"
     buys = f"--buy {offer.offer_id} --at-most {offer.fee:.2f}"
     return f"tidegate capacity {asked} {buys} --cluster {file}"
+
+
+def extension_title(offer: ExtensionOffer) -> str:
+    """What ends later, until when, and for how much."""
+    of, lasts = offer.block, span(offer.ends_at_s - offer.starts_at_s)
+    what = f"{of.id}, {of.count} x {of.instance_type} in {of.zone}"
+    until = f"{lasts} longer until {day(offer.ends_at_s)}"
+    return f"{what}, {until}, {offer.fee:,.2f} {offer.currency}"
+
+
+def extension_purchase(offer: ExtensionOffer, file: str) -> str:
+    """The command that buys it, and asks EC2 for it again as it was asked now."""
+    asked = f"--extend {offer.block.id} --days {offer.asked_days}"
+    buys = f"--buy {offer.offer_id} --at-most {offer.fee:.2f}"
+    return f"tidegate capacity {asked} {buys} --cluster {file}"
+
+
+def _needed(extension: ExtensionOffered) -> Iterator[str]:
+    if jobs := extension.running:
+        named = ", ".join(jobs[:NAMED_MAX])
+        more = f" and {len(jobs) - NAMED_MAX} more" if len(jobs) > NAMED_MAX else ""
+        end = day(extension.offer.starts_at_s)
+        yield f"{named}{more} may run past its end {end} and are requeued then"
+    if extension.waiting:
+        yield f"{_many(extension.waiting, 'job waits', 'jobs wait')} that nothing else serves now"
+    usd, fee = extension.on_demand_usd, extension.offer.usd
+    if usd and fee is not None:
+        yield f"costs {fee / usd:.2f} x ({usd:,.2f} USD) the same hours on demand"
+    else:
+        yield "costs an unknown multiple of the same hours on demand"
 
 
 def unlisted(block: Holding, file: str) -> str:

@@ -140,6 +140,35 @@ class Extension:
     ends_at_s: float
 
 
+@frozen
+class ExtensionOffer:
+    """A later end of a Capacity Block as EC2 offers it. `fee`: all of its price, paid at once.
+
+    `block`: as it is until then; `asked_days`: the duration that was asked for.
+    """
+
+    offer_id: str
+    block: Reservation
+    starts_at_s: float
+    ends_at_s: float
+    fee: float
+    currency: str
+    asked_days: int
+
+    @property
+    def usd(self) -> float | None:
+        """None: it is paid in another currency."""
+        return self.fee if self.currency == "USD" else None
+
+    @property
+    def hours(self) -> float:
+        return (self.ends_at_s - self.starts_at_s) / 3600.0
+
+
+# Source: EC2 user guide, "Extend Capacity Blocks".
+EXTENDED_BEFORE_S, EXTENDED_AT_MOST_BEFORE_S = 3600.0, 56 * 86400.0
+
+
 def paid_until_s(holding: Holding, extensions: Iterable[Extension]) -> float | None:
     """When a block ends by what is paid for; None: never.
 

@@ -1,6 +1,6 @@
 """What an offer of capacity would do for a cluster's own queue, and what is known of its market."""
 
-from tidegate.core.model.capacity import BlockOffer, Holding, Score
+from tidegate.core.model.capacity import BlockOffer, ExtensionOffer, Holding, Score
 from tidegate.core.model.cluster import Reservation
 from tidegate.core.model.frozen import frozen
 
@@ -76,11 +76,26 @@ class IdlePlaces:
 
 
 @frozen
+class ExtensionOffered:
+    """A later end for a block of the cluster, and the work that needs one.
+
+    `running`: jobs on the block that may run past its present end. `waiting`: how many jobs wait
+    that nothing else would serve now. `on_demand_usd`: what the same instances cost on demand for
+    as long; None: not known.
+    """
+
+    offer: ExtensionOffer
+    running: tuple[str, ...]
+    waiting: int
+    on_demand_usd: float | None
+
+
+@frozen
 class Advice:
     """`waiting`: jobs that wait for capacity and were played, `left_out`: those that were not, by
     reason. `unlisted`: blocks that were bought for this cluster and that its file does not name.
-    `troubles`: of the file's own blocks and groups. `idle`: what is paid for and unused. `unknown`:
-    what could not be learnt.
+    `troubles`: of the file's own blocks and groups. `idle`: what is paid for and unused. `extensions`:
+    of blocks that end with work on them. `unknown`: what could not be learnt.
     """
 
     cluster: str
@@ -92,4 +107,5 @@ class Advice:
     unlisted: tuple[Holding, ...]
     troubles: tuple[str, ...]
     idle: tuple[IdlePlaces, ...]
+    extensions: tuple[ExtensionOffered, ...]
     unknown: tuple[str, ...]
