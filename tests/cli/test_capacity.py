@@ -187,7 +187,7 @@ def test_a_lost_answer_is_looked_for_before_anything_is_bought_again(person: Per
 
     assert lost.exit_code == early.exit_code == 1
     assert "EC2 may have sold the block or not" in lost.output
-    assert "EC2 does not show the block yet" in early.output
+    assert "EC2 does not show it yet" in early.output
     assert late.exit_code == 0, late.output
     assert len(blocks.bought) == len(reservations(person)) == 1
 

@@ -14,8 +14,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from tidegate.adapters.capacity_blocks import CapacityBlocks
 from tidegate.cli.capacity.advise import Wanted
-from tidegate.cli.capacity.note import SHOWN_WITHIN_S, Note, replace_text
-from tidegate.core.explain.capacity import price, title
+from tidegate.cli.capacity.note import Note, affordable, replace_text
+from tidegate.core.explain.capacity import title
 from tidegate.core.model.capacity import BlockOffer, Gone
 from tidegate.core.model.cluster import Cluster, Reservation
 from tidegate.core.model.ec2 import Market
@@ -66,16 +66,7 @@ class Purchase:
             return reservation
         if found := self._held():
             return found
-        began_s = note.get("at_s")
-        if isinstance(began_s, int | float):
-            left_s = SHOWN_WITHIN_S - (self.clock.now_s() - began_s)
-            if left_s > 0:
-                raise BadConfig(
-                    f"a purchase of {self.offer_id} has begun, and EC2 does not show the block yet;"
-                    f" nothing is bought until it must be seen: try again in {left_s / 60:.0f} min"
-                )
-            if self._note.read() == note:  # and not that of somebody who began meanwhile
-                self._note.forget()
+        self._note.settle(note, self.offer_id, self.clock.now_s())
         return None
 
     def _held(self) -> Reservation | None:
@@ -98,10 +89,7 @@ class Purchase:
             if bought.id in named and self._is_shown(bought):
                 self._note.forget()
                 return {}
-        raise BadConfig(
-            f"a purchase of {other} is not finished ({self._note.path}): first finish it with"
-            f" {note.get('again') or f'tidegate capacity --buy {other}'}"
-        )
+        raise self._note.unfinished(note)
 
     def _is_shown(self, of: Reservation) -> bool:
         return any(each.reservation.id == of.id for each in self.blocks.holdings())
@@ -120,19 +108,11 @@ class Purchase:
         offers = () if isinstance(answer, Gone) else answer
         for each in offers:
             if each.offer_id == self.offer_id:
-                return self._affordable(each)
+                affordable(each.offer_id, each.fee, each.currency, self.at_most)
+                return each
         others = "".join(f"\n  {each.offer_id}: {title(each)}" for each in offers)
         now = f"it offers now:{others}" if others else "it offers nothing of that kind now"
         raise BadConfig(f"EC2 offers {self.offer_id} no more, and nothing was bought; {now}")
-
-    def _affordable(self, offer: BlockOffer) -> BlockOffer:
-        # In these words, since nothing is more than `nan`.
-        if self.at_most is not None and not offer.fee <= self.at_most:
-            raise BadConfig(
-                f"{self.offer_id} costs {price(offer)} now, more than {self.at_most:,.2f}:"
-                " nothing was bought"
-            )
-        return offer
 
     def _would_be_right(self, offer: BlockOffer) -> None:
         """Errors: BadConfig, the file would be refused with the block in it, or is read-only."""
@@ -196,13 +176,8 @@ class Purchase:
             is_shown = self._is_shown(of)
         except TidegateError:
             is_shown = False
-        if is_shown:
-            self._note.forget()
-        elif self._note.path.exists():
-            self.tell(
-                f"EC2 does not show {of.id} yet: {self._note.path} keeps it from being bought"
-                " twice, and is removed by the next --buy"
-            )
+        if said := self._note.keep_until_shown(is_shown=is_shown):
+            self.tell(said)
 
     @property
     def _note(self) -> Note:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tidegate.adapters.block_extensions import BlockExtensions
 from tidegate.cli.capacity.extensions import block_named
-from tidegate.cli.capacity.note import SHOWN_WITHIN_S, Note
+from tidegate.cli.capacity.note import Note, affordable
 from tidegate.core.explain.capacity import day, extension_title
 from tidegate.core.model.capacity import Extension, ExtensionOffer, ExtensionState, Gone
 from tidegate.core.model.cluster import Reservation
@@ -59,30 +59,16 @@ class ExtensionPurchase:
     def _known(self) -> Extension | None:
         """What an earlier purchase of this offer gave; None: there was none, or it failed."""
         note = self._note.read()
-        other = note.get("offer")
-        if other not in (None, self.offer_id):
-            again = note.get("again") or f"tidegate capacity --buy {other}"
-            raise BadConfig(
-                f"a purchase of {other} is not finished ({self._note.path}): first finish it with"
-                f" {again}"
-            )
+        if note.get("offer") not in (None, self.offer_id):
+            raise self._note.unfinished(note)
         if found := self._shown():
             self.tell(f"{self.offer_id} was bought before: nothing is bought now")
             return found
-        began_s = note.get("at_s")
-        if isinstance(began_s, int | float):
-            left_s = SHOWN_WITHIN_S - (self.clock.now_s() - began_s)
-            if left_s > 0:
-                raise BadConfig(
-                    f"a purchase of {self.offer_id} has begun, and EC2 does not show it yet;"
-                    f" nothing is bought until it must be seen: try again in {left_s / 60:.0f} min"
-                )
-            if self._note.read() == note:  # and not that of somebody who began meanwhile
-                self._note.forget()
+        self._note.settle(note, self.offer_id, self.clock.now_s())
         return None
 
     def _shown(self) -> Extension | None:
-        """The extension that EC2 shows as bought by this offer; one whose payment failed is none."""
+        """What EC2 shows as bought by this offer; one whose payment failed is none."""
         for each in self.asked.bought(self.block_id):
             is_bought = each.state is not ExtensionState.PAYMENT_FAILED
             if each.offer_id == self.offer_id and is_bought:
@@ -104,12 +90,7 @@ class ExtensionPurchase:
             said = f": {answer.said}" if isinstance(answer, Gone) else ""
             now = f"it offers now:{others}" if others else f"it offers nothing of that kind{said}"
             raise BadConfig(f"EC2 offers {self.offer_id} no more, and nothing was bought; {now}")
-        # In these words, since nothing is more than `nan`.
-        if self.at_most is not None and not found.fee <= self.at_most:
-            raise BadConfig(
-                f"{self.offer_id} costs {found.fee:,.2f} {found.currency} now, more than"
-                f" {self.at_most:,.2f}: nothing was bought"
-            )
+        affordable(found.offer_id, found.fee, found.currency, self.at_most)
         return found
 
     def _buy(self, offer: ExtensionOffer) -> Extension:
@@ -150,10 +131,5 @@ class ExtensionPurchase:
             is_shown = self._shown() is not None
         except TidegateError:
             is_shown = False
-        if is_shown:
-            self._note.forget()
-        elif self._note.path.exists():
-            self.tell(
-                f"EC2 does not show it yet: {self._note.path} keeps it from being bought twice, and"
-                " is removed by the next --buy"
-            )
+        if said := self._note.keep_until_shown(is_shown=is_shown):
+            self.tell(said)

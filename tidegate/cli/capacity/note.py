@@ -52,6 +52,42 @@ class Note:
                 " here: the same command says what came of it"
             ) from error
 
+    def settle(self, note: Mapping[str, object], offer_id: str, now_s: float) -> None:
+        """After EC2 was looked at and does not show what a purchase of this note bought.
+
+        Errors: BadConfig, it is too early to say that nothing came of it.
+        """
+        began_s = note.get("at_s")
+        if not isinstance(began_s, int | float):
+            return
+        left_s = SHOWN_WITHIN_S - (now_s - began_s)
+        if left_s > 0:
+            raise BadConfig(
+                f"a purchase of {offer_id} has begun, and EC2 does not show it yet; nothing is"
+                f" bought until it must be seen: try again in {left_s / 60:.0f} min"
+            )
+        if self.read() == note:  # and not that of somebody who began meanwhile
+            self.forget()
+
+    def unfinished(self, note: Mapping[str, object]) -> BadConfig:
+        """That the purchase of this note comes before any other."""
+        other = note.get("offer")
+        first = note.get("again") or f"tidegate capacity --buy {other}"
+        return BadConfig(
+            f"a purchase of {other} is not finished ({self.path}): first finish it with {first}"
+        )
+
+    def keep_until_shown(self, *, is_shown: bool) -> str:
+        """The note stays for whoever comes again before EC2 shows what was bought; says so."""
+        if is_shown:
+            self.forget()
+        elif self.path.exists():
+            return (
+                f"EC2 does not show it yet: {self.path} keeps it from being bought twice, and is"
+                " removed by the next --buy"
+            )
+        return ""
+
     def forget(self) -> None:
         self.path.unlink(missing_ok=True)
 
@@ -71,6 +107,16 @@ def replace_text(path: Path, text: str) -> None:
         if path.exists():
             beside.chmod(path.stat().st_mode & 0o777)
         beside.replace(path)
+
+
+def affordable(offer_id: str, fee: float, currency: str, at_most: float | None) -> None:
+    """Errors: BadConfig, it costs more than who pays has said."""
+    # In these words, since nothing is more than `nan`.
+    if at_most is not None and not fee <= at_most:
+        raise BadConfig(
+            f"{offer_id} costs {fee:,.2f} {currency} now, more than {at_most:,.2f}: nothing was"
+            " bought"
+        )
 
 
 @contextmanager

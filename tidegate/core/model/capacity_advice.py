@@ -94,8 +94,8 @@ class ExtensionOffered:
 class Advice:
     """`waiting`: jobs that wait for capacity and were played, `left_out`: those that were not, by
     reason. `unlisted`: blocks that were bought for this cluster and that its file does not name.
-    `troubles`: of the file's own blocks and groups. `idle`: what is paid for and unused. `extensions`:
-    of blocks that end with work on them. `unknown`: what could not be learnt.
+    `troubles`: of the file's own blocks and groups. `idle`: what is paid for and unused.
+    `extensions`: of blocks that end with work on them. `unknown`: what could not be learnt.
     """
 
     cluster: str

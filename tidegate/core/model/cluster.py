@@ -260,8 +260,8 @@ class Cluster:
     does not say; `quoted`: those of them whose price is what EC2 asks now.
     `reservation_groups`: their ARNs; what is in them stands among `reservations` as soon as it was
     read. `check`: what new templates have to pass, `idle_check`: what idle nodes have to, None:
-    nothing of the site's own. `idle_gpus` None: jobs whose GPUs idle are left alone. `prefetch`: buckets,
-    with a prefix or none, of which nodes load the data sets that jobs name.
+    nothing of the site's own. `idle_gpus` None: jobs whose GPUs idle are left alone. `prefetch`:
+    buckets, with a prefix or none, of which nodes load the data sets that jobs name.
     """
 
     name: str
