@@ -107,19 +107,19 @@ class AwsPrices:
                 for field, value in asked.items()
             ],
         )
-        prices = {usd for text in answer["PriceList"] for usd in _hourly(text)}
+        prices = {usd for text in answer["PriceList"] for usd in listed_usd(text, "Hrs")}
         return Quote(instance_type, prices.pop()) if len(prices) == 1 else None
 
 
-def _hourly(text: str) -> Iterator[float]:
-    """USD per hour of a product, which is JSON in JSON."""
+def listed_usd(text: str, unit: str) -> Iterator[float]:
+    """USD per unit (`Hrs`, `GB`) of a product, which is JSON in JSON."""
     try:
         product = _Product.model_validate_json(text)
     except ValidationError:
         return
     for term in product.terms.on_demand.values():
         for dimension in term.dimensions.values():
-            if dimension.unit == "Hrs" and "USD" in dimension.amounts:
+            if dimension.unit == unit and "USD" in dimension.amounts:
                 yield _usd(dimension.amounts["USD"])
 
 

@@ -23,6 +23,8 @@ from tidegate.cli.events import events
 from tidegate.cli.image import image
 from tidegate.cli.init_command import EXAMPLES as INIT
 from tidegate.cli.init_command import init
+from tidegate.cli.market.command import EXAMPLES as MARKET
+from tidegate.cli.market.command import market
 from tidegate.cli.mcp_command import EXAMPLES as MCP
 from tidegate.cli.mcp_command import mcp
 from tidegate.cli.node_hold import HOLD_EXAMPLES, RELEASE_EXAMPLES, hold, release
@@ -173,6 +175,7 @@ def schema(
 
 app.command(epilog=PLAN)(plan)
 app.command(epilog=CAPACITY)(capacity)
+app.command(epilog=MARKET)(market)
 app.command(epilog=ADVISE)(advise)
 app.command(epilog=COST)(cost)
 app.command(epilog=REPORT)(report)

@@ -1,0 +1,1 @@
+"""`tidegate market`: what the same work would cost in other regions."""
