@@ -171,3 +171,12 @@ def test_a_block_of_the_file_ends_when_ec2_says() -> None:
     made = at_market(of, SeenMarket(reservations=SeenReservations(found)), NOW_S)
 
     assert made.reservations == found
+
+
+def test_a_node_stays_whose_reservation_left_the_group() -> None:
+    """EC2 leaves it where it is; what comes next finds no place."""
+    assert bought(grouping(), 2, "cr-1") == [(Market.SPOT, 1)]
+    assert bought(seen(grouping(), odcr("cr-2")), 3, "cr-1") == [
+        (Market.RESERVED, 1),
+        (Market.SPOT, 1),
+    ]

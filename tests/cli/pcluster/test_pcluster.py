@@ -66,7 +66,10 @@ def test_what_would_be_bought_on_demand_instead_is_refused_until_accepted():
     )
     file = written(accepted("reservations.yaml", *PLACES))
     assert file["pools"]["reserved-one"]["capacity_types"] == ["reserved"]
-    assert file["pools"]["reserved-group"]["capacity_types"] == ["on-demand"]
+    assert file["pools"]["reserved-group"]["capacity_types"] == ["reserved", "on-demand"]
+    assert file["reservation_groups"] == [
+        "arn:aws:resource-groups:us-east-1:123456789012:group/odcr"
+    ]
     (reserved,) = file["reservations"]
     assert (reserved["id"], reserved["targeted"]) == ("cr-0123456789abcdef1", True)
 

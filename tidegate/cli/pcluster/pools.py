@@ -93,7 +93,7 @@ def _pool(asked: _Asked, types: list[str], idle_s: int, done: Translated) -> Yam
     pool: Yaml = {
         "instance_types": types,
         "zones": list(asked.zones),
-        "capacity_types": [_market(asked, types, done)],
+        "capacity_types": _markets(asked, types, done),
         "limits": {"nodes": resource.most},
         "idle_s": idle_s,
     }
@@ -124,21 +124,28 @@ def _is_close(asked: _Asked, done: Translated) -> bool:
     return True
 
 
-def _market(asked: _Asked, types: list[str], done: Translated) -> str:
+def _markets(asked: _Asked, types: list[str], done: Translated) -> list[str]:
+    """Of a group ParallelCluster buys on demand what no reservation of it has room for."""
     market = MARKETS[asked.queue.capacity_type or "ONDEMAND"]
     target = asked.reservation
     place = f"{asked.place}.CapacityReservationTarget"
     if target.capacity_reservation_id and market != "spot":
         kind = "capacity-block" if market == "capacity-block" else "reserved"
         _reserve(asked, target.capacity_reservation_id, kind, types[0], done)
-        return kind
-    if group := target.capacity_reservation_resource_group_arn:
+        return [kind]
+    group = target.capacity_reservation_resource_group_arn
+    if group and market == "on-demand":
+        groups: list[str] = done.file.setdefault("reservation_groups", [])
+        if group not in groups:
+            groups.append(group)
+        return ["reserved", "on-demand"]
+    if group and market == "capacity-block":
         means = f"{group} is not used: nodes are bought {_on_demand(asked)}"
-        done.lose(place, "on-demand-instead", f"{means}; name its reservations one by one")
+        done.lose(place, "on-demand-instead", f"{means}; name its blocks one by one")
     elif market == "capacity-block":
         means = f"no capacity block is named: nodes are bought {_on_demand(asked)}"
         done.lose(f"{asked.place}.CapacityType", "on-demand-instead", means)
-    return "spot" if market == "spot" else "on-demand"
+    return ["spot" if market == "spot" else "on-demand"]
 
 
 def _on_demand(asked: _Asked) -> str:
