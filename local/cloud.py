@@ -11,16 +11,12 @@ from threading import Thread
 from typing import Any
 
 from moto.core.base_backend import BackendDict
-from moto.moto_server.werkzeug_app import (
-    DomainDispatcherApplication,
-    MotoRequestHandler,
-    create_backend_app,
-)
-from werkzeug.serving import BaseWSGIServer, make_server
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
 from local.blocks import LocalBlocks, install_blocks
 from local.capacity import CapacityModel, install_capacity_model
 from local.clients import REGION, client_at
+from local.connections import Server
 from local.extensions import install_extensions
 from local.front import OBSERVER_KEY, Front, Invoke
 from local.iam.authorizer import Authorizer
@@ -50,11 +46,6 @@ def _forget_everything() -> None:
         backends.reset()
 
 
-class _QuietHandler(MotoRequestHandler):
-    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Nothing: a line per call hides what a demo or a failing test prints."""
-
-
 @dataclass(slots=True)
 class LocalCloud:
     """moto's server on `host` and `port` (0: any free one). Its state is the process's own.
@@ -71,7 +62,7 @@ class LocalCloud:
     blocks: LocalBlocks = field(default_factory=LocalBlocks)
     _front: Front = field(init=False)
     _clients: dict[tuple[str, str], Any] = field(default_factory=dict)
-    _server: BaseWSGIServer | None = None
+    _server: Server | None = None
     _thread: Thread | None = None
 
     def __post_init__(self) -> None:
@@ -97,9 +88,7 @@ class LocalCloud:
         install_extensions(self.blocks)
         costs.forget_names()
         install_instance_profiles()
-        self._server = make_server(
-            self.host, self.port, self._front, threaded=True, request_handler=_QuietHandler
-        )
+        self._server = Server(self.host, self.port, self._front)
         self._thread = Thread(target=self._server.serve_forever, args=(STOP_POLL_S,), daemon=True)
         self._thread.start()
 

@@ -8,8 +8,8 @@ import sys
 from typing import Any
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import make_server
 
+from local.connections import Server
 from local.deploy import publish_image_parameters
 from local.shims import costs
 from local.shims.install import install_shims
@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> None:
     install_shims()
     publish_image_parameters(Place(ACCOUNT, REGION))
     app: Any = DomainDispatcherApplication(create_backend_app)
-    make_server("localhost", int(arguments[0]), app, threaded=True).serve_forever()
+    Server("localhost", int(arguments[0]), app).serve_forever()
 
 
 if __name__ == "__main__":
