@@ -9,7 +9,8 @@ import sys
 import pytest
 import yaml
 
-from tests.cdk.made import CLUSTERS, ROOT, File, Stack, dev_file, synthesized
+from cdk.app import synthesize
+from tests.cdk.made import CLUSTERS, ROOT, File, Stack, dev_file, new_app, synthesized
 from tidegate.core.model.errors import BadConfig
 
 
@@ -32,6 +33,17 @@ def run_app(folder, *, network: bool = True, **context) -> subprocess.CompletedP
     return subprocess.run(
         command, capture_output=True, text=True, check=False, env=environment, cwd=ROOT
     )
+
+
+def refusal(folder, **context) -> str:
+    """What the app refuses its files with, after which it has written nothing.
+
+    Without a process of its own: that prints it, and nothing else, whatever it says (below).
+    """
+    with pytest.raises(BadConfig) as refused:
+        synthesize(ROOT, account="123456789012", app=new_app(folder, **context))
+    assert list((folder / "cdk.out").glob("*.template.json")) == []
+    return str(refused.value)
 
 
 def write(folder, name: str, file: File) -> None:
@@ -73,27 +85,19 @@ def test_nodes_that_could_not_boot_are_a_fault_and_nothing_is_synthesized(tmp_pa
     }
     write(tmp_path, "a.yaml", dev_file(pools=pools, prices_usd_per_hour=prices))
 
-    done = run_app(tmp_path, clusters=str(tmp_path / "*.yaml"))
+    said = refusal(tmp_path, clusters=str(tmp_path / "*.yaml"))
 
-    assert done.returncode == 1
-    assert "p3dn.24xlarge: error R06: V100 is dropped" in done.stderr
-    assert list((tmp_path / "cdk.out").glob("*.template.json")) == []
+    assert "p3dn.24xlarge: error R06: V100 is dropped" in said
 
 
 def test_file_that_is_not_there_is_a_fault_like_others(tmp_path):
-    done = run_app(tmp_path, cluster=str(tmp_path / "none.yaml"))
-
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    assert "none.yaml" in done.stderr
+    assert "none.yaml" in refusal(tmp_path, cluster=str(tmp_path / "none.yaml"))
 
 
 def test_pattern_that_matches_nothing_is_a_fault(tmp_path):
-    done = run_app(tmp_path, clusters=str(tmp_path / "*.yml"))
+    said = refusal(tmp_path, clusters=str(tmp_path / "*.yml"))
 
-    assert done.returncode == 1
-    assert "no cluster file matches" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert "no cluster file matches" in said
 
 
 def test_synthesis_needs_neither_credentials_nor_a_network(tmp_path):
