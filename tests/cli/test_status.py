@@ -183,7 +183,7 @@ def test_events_of_people_are_a_line_each_and_end_with_their_time(town: Town) ->
 @pytest.mark.parametrize("code", ["ExpiredTokenException", "InvalidClientTokenId"])
 def test_who_is_unknown_to_aws_hears_what_to_do(town: Town, code: str) -> None:
     def clients(_: str) -> Any:
-        refused = {"Error": {"Code": code, "Message": "The security token is expired"}}
+        refused: Any = {"Error": {"Code": code, "Message": "The security token is expired"}}
         raise translate(ClientError(refused, "GetFunctionConfiguration"))
 
     done = CliRunner().invoke(app, ["status", "--cluster", str(town.file)], obj=clients)

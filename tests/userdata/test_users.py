@@ -72,7 +72,7 @@ def test_prologs_of_jobs_that_start_together_keep_nobody_who_is_gone(node, tmp_p
     slow.chmod(0o755)
     env = {"PATH": f"{slow.parent}:/usr/bin:/bin"}
 
-    running = []
+    running: list[subprocess.Popen[bytes]] = []
     for _ in range(2):
         running.append(
             subprocess.Popen(["bash", "-c", f"sleep 0.0{len(running)}; {node.script}"], env=env)
