@@ -199,3 +199,18 @@ def test_a_feature_more_keeps_a_job_off_a_node_that_has_room(bench):
     assert set(bench.port.constrain([job_id], "gpu")) == {job_id}
     assert set(bench.port.constrain(["7; reboot"], "gpu")) == {"7; reboot"}
     assert job(bench, job_id).constraint == "gpu&t4"
+
+
+def test_a_feature_more_is_asked_for_by_all_tasks_of_an_array_that_wait(bench):
+    job_id = bench.submit("-c1", "--array=0-2%1")
+    name = fresh_name()
+    assert bench.port.constrain([job_id], "gpu") == {}
+    bench.join(name)
+    bench.port.poke([name])
+    eventually("a task runs", lambda: any(each.is_running for each in bench.port.read().jobs))
+
+    said = bench.port.constrain([job_id], "gpu&t4")
+
+    found = {each.state: each.constraint for each in bench.port.read().jobs}
+    assert found == {"RUNNING": "gpu", "PENDING": "gpu&t4"}
+    assert set(said) <= {f"{job_id}_0"}

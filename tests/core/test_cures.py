@@ -25,7 +25,7 @@ DOES = {
     Cure.DISK: "`root_gib` of the pool",
     Cure.TERMS: "accept the image's terms",
     Cure.ACCOUNT: "AWS Support (https://aws.amazon.com/contact-us/)",
-    Cure.RESERVATION: "take it out of `reservations` in the cluster file, then npx cdk deploy",
+    Cure.RESERVATION: "take it out of `reservations` or its group, then npx cdk deploy",
     Cure.SPOT_ROLE: "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com",
     Cure.TEMPLATE: "npx cdk deploy tidegate-test",
     Cure.MUNGE: "sudo rm /etc/munge/munge.key",

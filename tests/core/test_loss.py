@@ -25,7 +25,7 @@ from tidegate.core.explain.advice import advice
 from tidegate.core.model.cluster import Cluster, Limits
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.ledger import NodeRecord, Phase
-from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.orders import OrderKind, OrderOutcome, OrderResult
 from tidegate.core.model.plan import Plan, Unmet
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
@@ -179,6 +179,22 @@ def test_a_spot_node_that_is_there_is_not_counted_on_for_a_job_that_would_lose_i
     assert bought(made) == {("2",): Market.ON_DEMAND}
     (order,) = orders(made, OrderKind.CONSTRAIN)
     assert (order.names, order.text, order.only_if) == (("2",), "on-demand", ("PENDING",))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "again"), [(OrderOutcome.FAILED, 0), (OrderOutcome.EXPIRED, 1)]
+)
+def test_what_slurm_has_refused_of_a_job_is_not_asked_again_at_once(
+    outcome: OrderOutcome, again: int
+) -> None:
+    """The head tells each answer at once, and each is a look: it would go on every second."""
+    seen = beside_spot(long())
+    said = OrderResult("0-o0", OrderKind.CONSTRAIN, "2", outcome, "Slurm refused")
+    assert seen.digest is not None
+
+    made = plan(replace(seen, digest=replace(seen.digest, results=(said,))))
+
+    assert len(orders(made, OrderKind.CONSTRAIN)) == again
 
 
 def test_a_job_for_which_other_spot_is_bought_is_let_on_that() -> None:

@@ -14,7 +14,7 @@ from tidegate.sim.faults import Faults, effect, no_faults
 from tidegate.sim.slurm_checks import SimChecks, submit_of
 from tidegate.sim.slurm_parts import LAST, SimJob, SimNode, Submit, SubmitRefused, without_node
 from tidegate.sim.slurm_reboots import SimReboots
-from tidegate.sim.slurm_rows import is_satisfiable, reading
+from tidegate.sim.slurm_rows import is_satisfiable, reading, refused_constraints
 from tidegate.sim.slurm_table import NEVER_S, Table
 
 # Source: slurm.conf(5), MinJobAge.
@@ -352,20 +352,8 @@ class SimSlurm:
             self.table.main_pass()
 
     def constrain(self, job_ids: Sequence[str], constraint: str) -> dict[str, str]:
-        refused: dict[str, str] = {}
         with self._command("constrain", job_ids):
-            for job_id in job_ids:
-                job = self.jobs.get(job_id)
-                if job is None:
-                    refused[job_id] = "Invalid job id specified"
-                elif job.state != "PENDING":
-                    refused[job_id] = "Job is no longer pending execution"
-                elif not is_satisfiable(replace(job.submit, constraint=constraint), self.table):
-                    refused[job_id] = "Requested node configuration is not available"
-                else:
-                    job.submit = replace(job.submit, constraint=constraint)
-                    self.table.changed()
-        return refused
+            return refused_constraints(job_ids, constraint, self.table)
 
     def check(self, name: str, nodes: Sequence[str]) -> str:
         asked = submit_of(self.cluster, name, tuple(nodes))

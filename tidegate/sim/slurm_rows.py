@@ -1,6 +1,7 @@
 """What squeue and sinfo show of the simulated slurmctld's tables."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tidegate.core.demand.fit import lacks, satisfies
@@ -36,6 +37,26 @@ def is_satisfiable(asked: Submit, table: Table) -> bool:
             ):
                 return True
     return False
+
+
+def refused_constraints(job_ids: Sequence[str], constraint: str, table: Table) -> dict[str, str]:
+    """`scontrol update jobid=... features=...`: what it said of each that it refused. An array's
+    id stands for all its tasks, of which those that have begun are refused by their own.
+    """
+    refused: dict[str, str] = {}
+    for job_id in job_ids:
+        jobs = [j for j in table.active.values() if job_id in (j.job_id, j.array_job_id)]
+        if not jobs:
+            refused[job_id] = "Invalid job id specified"
+        for job in jobs:
+            if job.state != "PENDING":
+                refused[job.job_id] = "Job is no longer pending execution"
+            elif not is_satisfiable(replace(job.submit, constraint=constraint), table):
+                refused[job.job_id] = "Requested node configuration is not available"
+            else:
+                job.submit = replace(job.submit, constraint=constraint)
+                table.changed()
+    return refused
 
 
 def node_row(node: SimNode) -> Node:

@@ -12,7 +12,7 @@ from tidegate.core.interruption.progress import PROGRESS_KEY
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.orders import OrderKind, OrderOutcome
 from tidegate.core.model.plan import Action
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
@@ -41,12 +41,15 @@ def keep_off_spot(
     spots = _spots(snapshot, purchase, bins)
     if not spots:
         return
+    refused = _refused(snapshot)
     jobs = {job.job_id: job for job in snapshot.heard.reading.jobs if job.is_pending}
     kinds: dict[int, bool] = {}
     names: dict[str, None] = {}
     for need in needs:
         job = jobs.get(need.job_id)
         if job is None or job.het_job_id:  # Slurm changes all components with the first
+            continue
+        if job.job_id in refused:
             continue
         if need.gang in starting and not need.restarts:
             continue
@@ -60,6 +63,17 @@ def keep_off_spot(
         why = "interruptions would cost it more than spot saves"
         chosen = tuple(names)[:NAMES_MAX]
         yield order(OrderKind.CONSTRAIN, chosen, STEADY, only_if=("PENDING",), why=why)
+
+
+def _refused(snapshot: Snapshot) -> frozenset[str]:
+    """Jobs of which Slurm would not hear it. The head keeps results for ten minutes: until then it
+    would say the same, and each answer is a reason to look again.
+    """
+    return frozenset(
+        each.name
+        for each in snapshot.heard.results
+        if each.kind is OrderKind.CONSTRAIN and each.outcome is OrderOutcome.FAILED
+    )
 
 
 @frozen
