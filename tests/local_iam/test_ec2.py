@@ -284,6 +284,23 @@ def test_a_fleet_knows_nothing_of_its_launch_template_in_a_condition(
     assert f"ec2:CreateFleet on resource: {EC2}:instance/*" in message
 
 
+def test_a_fleet_takes_templates_that_carry_the_tag_of_the_condition(
+    role: As, cloud: LocalCloud, names: CloudNames, template: str
+) -> None:
+    """As Karpenter's controller is told which templates it may use."""
+    tagged = {"StringEquals": {f"aws:ResourceTag/{CLUSTER}": "dev"}}
+    actions, templates = ["ec2:CreateFleet", "ec2:RunInstances"], f"{EC2}:launch-template/*"
+    others = allow(actions, [arn for arn in OLD if arn != templates])
+    role.may(*without("old"), others, allow(actions, templates, Condition=tagged))
+    ec2, asked = role.client("ec2"), fleet(names, template)
+
+    _, _, message = refused(ec2.create_fleet, **asked)
+    assert f"ec2:CreateFleet on resource: {EC2}:launch-template/{template}" in message
+
+    cloud.client("ec2").create_tags(Resources=[template], Tags=TAGS)
+    assert len(ec2.create_fleet(**asked)["Instances"]) == 1
+
+
 def test_each_group_and_template_of_a_fleet_is_named_by_its_id(
     role: As, names: CloudNames, template: str, authorizer: Authorizer
 ) -> None:
