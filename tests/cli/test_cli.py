@@ -148,7 +148,7 @@ def test_help_has_examples_that_name_the_command(words):
 
 
 def test_help_tells_the_exit_codes():
-    assert "Exit codes: 0 all is well, 1 trouble, 2 what cannot be meant" in run("--help").output
+    assert "Exit codes: 0 fine, 1 trouble, 2 a wrong option or value" in run("--help").output
     assert "Exit codes: 0 it runs or starts soon, 3 it waits, 4" in run("why", "--help").output
     assert "Exit codes: 0" in run("status", "--help").output
 

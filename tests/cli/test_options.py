@@ -196,3 +196,11 @@ def test_a_profile_that_is_not_there_is_a_usage_error() -> None:
 
     assert done.exit_code == 2
     assert "there is no profile lap; known here: lab" in " ".join(done.output.split())
+
+
+def test_each_command_is_listed_once_and_with_a_whole_sentence() -> None:
+    listed = CliRunner().invoke(app, ["-h"]).output.partition("Commands:\n")[2]
+
+    lines = [line.split(maxsplit=1) for line in listed.partition("\n\n")[0].splitlines()]
+    assert sorted(name for name, _ in lines) == sorted({name.split()[0] for name in EVERY})
+    assert [said for _, said in lines if said.endswith("...")] == []

@@ -42,8 +42,10 @@ def advise(
     is_lenient: Annotated[bool, typer.Option("--lenient", help="Skip broken lines.")] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Show which jobs ask more GPUs, memory, CPUs or time than they use, and what less would have
-    saved: the history is replayed with and without. Of what is not sure nothing is said.
+    """Show which jobs ask for more than they use.
+
+    GPUs, memory, CPUs or time, and what asking less would have saved: the history is replayed with
+    and without. Of what is not sure nothing is said.
     """
     import sys
 

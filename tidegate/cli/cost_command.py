@@ -73,9 +73,10 @@ def cost(
     assembly: AssemblyOption = Path("cdk.out"),
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """What the deployed cluster costs per month, by the templates that `cdk synth` wrote; or what
-    its nodes have cost, whose jobs that was, and what AWS says of it.
+    """Show what the cluster costs, or what its nodes have cost.
 
+    --idle and --busy: a month of it, by the templates that `cdk synth` wrote. --spent and --by:
+    what nodes have cost, and whose jobs that was. --reconcile: what AWS says of it.
     Exit code 3 when AWS charges for nodes that the ledger does not know.
     """
     if idle + (busy is not None) + spent + bool(by) + focus + bool(reconcile) != 1:

@@ -27,7 +27,7 @@ def diff(
     ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Tell what deploying the synthesized templates would do to the cluster that runs.
+    """Tell what a deployment would do to the running cluster.
 
     Exit code 3 when something that holds data, or the head, would be replaced; 1 when the
     deployment would fail and be rolled back, and what to do instead.

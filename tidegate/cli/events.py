@@ -26,9 +26,9 @@ def events(
     since: Annotated[str, typer.Option(help="How far back: 90s, 15m, 2h, 7d.")] = "1h",
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Show the decisions of looks that did something, oldest first; kept for seven days.
+    """Show what was decided and what EC2 did, oldest first.
 
-    Exit codes: 0 also when there are none, 1 trouble.
+    Kept for seven days. Exit codes: 0 also when there are none, 1 trouble.
     """
     from tidegate.cli.live import told
     from tidegate.cli.shown import encoded, filled

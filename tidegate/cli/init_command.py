@@ -254,7 +254,7 @@ def init(
         _option("balanced", help="thrifty, balanced or quick: what a waiting job's hour costs."),
     ] = None,
 ) -> None:
-    """Ask a few questions (or take options) and write a commented cluster file.
+    """Write a cluster file from a few answers or options.
 
     Without a terminal, or with --yes, nothing is asked: what no option says has its default.
     Exit code 1 when the file is there already, or when answers make no good one; they are kept in

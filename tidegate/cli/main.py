@@ -68,9 +68,20 @@ from tidegate.cli.validate import validate
 from tidegate.cli.why import EXAMPLES as WHY
 from tidegate.cli.why import why
 
+# As somebody meets them who is new; the day's questions first of what a cluster is asked.
+ORDER = (
+    *("init", "validate", "sandbox", "import", "replay", "advise", "probe", "plan", "diff"),
+    *("status", "why", "nodes", "events", "schedule", "keep-up", "stop", "retry", "rollout"),
+    *("node", "user", "image", "cost", "report", "capacity", "dashboards", "mcp", "schema"),
+    *("drill", "simulate"),
+)
+
 
 class Told(TyperGroup):
     """What this computer refuses (a full disk, a folder one may not write to), in a sentence."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(ORDER)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -85,8 +96,9 @@ class Told(TyperGroup):
 app = typer.Typer(
     name="tidegate",
     cls=Told,
+    rich_markup_mode=None,
     help="Event-driven autoscaler for Slurm GPU clusters on EC2.",
-    epilog="Exit codes: 0 all is well, 1 trouble, 2 what cannot be meant; others: COMMAND --help.",
+    epilog="Exit codes: 0 fine, 1 trouble, 2 a wrong option or value, more: COMMAND -h.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
@@ -150,7 +162,7 @@ def schema(
         bool, typer.Option("--markdown", help="A reference for people instead.")
     ] = False,
 ) -> None:
-    """Print the JSON schema of a file format, for editors and other tools."""
+    """Print the JSON schema of a file format."""
     import json
 
     from pydantic import BaseModel

@@ -16,8 +16,10 @@ ABSENT = (
 
 
 def mcp(context: typer.Context, cluster: ClusterOption) -> None:
-    """Serve why, status, nodes, events and cost to a program on standard input and output, by the
-    Model Context Protocol; nothing that changes anything. It ends with its input.
+    """Serve these answers to programs, over MCP.
+
+    why, status, nodes, events and cost, on standard input and output; nothing that changes
+    anything. It ends with its input.
 
     Exit code 1: the cluster file is wrong, or the package `mcp` is absent.
     """

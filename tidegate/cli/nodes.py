@@ -34,7 +34,7 @@ def nodes(
     pool: Annotated[str, typer.Option(help="Those of this pool only.")] = "",
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Show each node that is paid for: stage, age, cost, what would end it, what holds it."""
+    """Show each node: stage, age, cost, what would end it."""
     from tidegate.cli.live import told
     from tidegate.cli.shown import columns, encoded, show
     from tidegate.wire.config import load_cluster

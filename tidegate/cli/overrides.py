@@ -33,7 +33,10 @@ def keep_up(
     until: Annotated[str, typer.Option(metavar="WHEN", help="A time like 23:00, or a span: 3h.")],
     why: Why = "",
 ) -> None:
-    """Keep the cluster up, or bring it up, whatever its schedules say; it ends by itself."""
+    """Keep the cluster up, whatever its schedules say.
+
+    It is brought up if it is down; the override ends by itself.
+    """
     from tidegate.cli.live import told
     from tidegate.core.model.calendar import OverrideKind
     from tidegate.wire.config import load_cluster
@@ -62,7 +65,10 @@ def stop(
     ] = False,
     why: Why = "",
 ) -> None:
-    """Stop the cluster's nodes and then its head, whatever its schedules say; it ends by itself."""
+    """Stop the cluster, whatever its schedules say.
+
+    First its nodes, then its head; the override ends by itself.
+    """
     from dataclasses import replace
 
     from tidegate.cli.live import told

@@ -66,7 +66,7 @@ def replay(
         ),
     ] = False,
 ) -> None:
-    """Play a job history on cluster files; show cost, waits and launches side by side."""
+    """Play a job history on cluster files: cost and waits. Exit code 3: --fail-if says so."""
     from tidegate.core.model.errors import BadConfig
 
     names = _policies(policy or ["tidegate"])

@@ -27,8 +27,10 @@ def report(
         str, typer.Option(metavar="MOMENT", help="A span back, or a day in UTC.")
     ] = "7d",
 ) -> None:
-    """Write one HTML page without scripts or links: what the last days cost, by day, user, account,
-    partition, pool and job, how long jobs waited, and what changed since the days before.
+    """Write a page about the last days: cost, waits, changes.
+
+    One HTML file without scripts or links: what they cost by day, user, account, partition, pool
+    and job, how long jobs waited, and what changed since the days before.
     """
     import time
 

@@ -14,10 +14,11 @@ def retry(
     pool: Annotated[str, typer.Argument(metavar="POOL", help="A pool of the cluster file.")],
     cluster: ClusterOption,
 ) -> None:
-    """Lift the rests of what a pool sells, after what EC2 refused it for was put right.
+    """Let a pool try again what EC2 refused it.
 
-    Checks of node health that are believed no more are believed again: nodes that they have drained
-    until now go. A template that was given up is rolled out once more.
+    For when the cause was put right: its rests are lifted. Checks of node health that are believed
+    no more are believed again: nodes that they have drained until now go. A
+    template that was given up is rolled out once more.
     """
     from tidegate.cli.live import retried, told
     from tidegate.core.fleet.judge import BOOT_FAILURES

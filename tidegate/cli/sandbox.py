@@ -31,8 +31,10 @@ def sandbox(
         str, typer.Option(metavar="LINE", help="Run this instead of asking for commands.")
     ] = "",
 ) -> None:
-    """Run a cluster on this computer, AWS's part played; nothing of it is left. Slurm and machines
-    are real where they can be (root, on Linux), else simulated.
+    """Run a cluster on this computer, to play with.
+
+    AWS's part is played. Slurm and machines are real where they can be (root, on Linux), else
+    simulated. Nothing of it is left at its end.
     """
     from tidegate.cli.local_cloud import become
 

@@ -29,7 +29,7 @@ def schedule(
     ] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Show when the cluster goes up and down, which nodes are ready, and overrides."""
+    """Show when the cluster goes up and down, and overrides."""
     import time
 
     from tidegate.cli.live import overrides, told

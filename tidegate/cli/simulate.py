@@ -23,7 +23,10 @@ def simulate(
     shrinks: Annotated[bool, typer.Option("--shrink", help="Make a failure short.")] = False,
     goes_on: Annotated[bool, typer.Option("--keep-going", help="Not only the first.")] = False,
 ) -> None:
-    """Run drawn worlds; exit code 1 when an invariant breaks in one of them."""
+    """Run drawn worlds, with faults, against the planner.
+
+    Exit codes: 0 every invariant holds in all of them, 1 one breaks.
+    """
     from tidegate.sim.draw import draw
     from tidegate.sim.report import Tally, command, failure
     from tidegate.sim.shrink import narrowed, shrink

@@ -29,7 +29,7 @@ def status(
     ] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Show queue, pools, resting offerings, hours and the head's last report.
+    """Show queue, pools, hours, and what needs a look.
 
     Exit codes: 0 nothing to see to, 3 something needs a look (it is said), 1 trouble.
     """

@@ -26,7 +26,7 @@ def why(
     cluster: ClusterOption,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Say why a job waits, what is on its way for it, and what would help.
+    """Say why a job waits, and what would help.
 
     Exit codes: 0 it runs or starts soon, 3 it waits, 4 it is not in the queue, 1 trouble.
     """

@@ -56,8 +56,9 @@ def capacity(
     is_approved: Annotated[bool, typer.Option("--yes", help="With --at-most: do not ask.")] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Show Capacity Blocks that would help this queue, what they cost, and what waiting would.
+    """Show Capacity Blocks that would help this queue.
 
+    Beside what each would cost stands what waiting would.
     Exit codes: 0 an answer, 3 a block needs a look (it is said), 1 trouble. Nothing is bought
     without --buy.
     """

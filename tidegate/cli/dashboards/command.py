@@ -22,7 +22,10 @@ def dashboards(
         Path, typer.Option(metavar="FOLDER", callback=_folder, help="Made if it is not there.")
     ],
 ) -> None:
-    """Write Grafana dashboards and Prometheus rules; they are the same for every cluster."""
+    """Write Grafana dashboards and Prometheus rules.
+
+    They are the same for every cluster.
+    """
     import json
 
     from tidegate.cli.dashboards.boards import BOARDS

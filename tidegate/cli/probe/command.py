@@ -41,7 +41,7 @@ def probe(
     ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Ask an account everything that a cluster needs of it, and report each fact.
+    """Ask an account for all that a cluster needs of it.
 
     Exit codes: 0 all is confirmed, 1 something is refuted, 3 something could not be asked.
     """
