@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -64,21 +65,31 @@ def digest(root: Path, files: list[Path]) -> str:
 
 
 def cached(wanted: Path, make: Callable[[Path], None]) -> Path:
-    """`wanted`, made when it is not there. It appears all at once, so that it is whole."""
+    """`wanted`, made when it is not there. It appears all at once, so that it is whole.
+
+    Who asks while it is made waits for it.
+    """
     if wanted.exists():
         return wanted
     wanted.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=wanted.parent, prefix="making-") as folder:
-        made = Path(folder) / wanted.name
-        make(made)
+    with (wanted.parent / f"{_kind(wanted)}.lock").open("w") as lock:
+        flock(lock, LOCK_EX)
         if not wanted.exists():
-            made.rename(wanted)
-    _forget_old(wanted)
+            with TemporaryDirectory(dir=wanted.parent, prefix="making-") as folder:
+                made = Path(folder) / wanted.name
+                make(made)
+                made.rename(wanted)
+            _forget_old(wanted)
     return wanted
 
 
+def _kind(build: Path) -> str:
+    """What is built, without the key of this build."""
+    return build.name.rpartition("-")[0]
+
+
 def _forget_old(newest: Path) -> None:
-    alike = newest.parent.glob(f"{newest.name.rpartition('-')[0]}-*")
+    alike = newest.parent.glob(f"{_kind(newest)}-*")
     by_age = sorted(alike, key=lambda path: path.stat().st_mtime, reverse=True)
     for old in by_age[KEPT_BUILDS:]:
         shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)

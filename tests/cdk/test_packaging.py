@@ -103,8 +103,8 @@ def test_a_build_without_a_change_costs_nothing(built: Path):
 
 
 def test_a_change_of_our_code_makes_another_package(tmp_path):
+    before = own_code_package(ROOT)
     root = sources(tmp_path / "changed")
-    before = own_code_package(root)
     add_to(root / "tidegate" / "cli" / "main.py", "x = 1\n")
     same = own_code_package(root)
     add_to(root / "tidegate" / "wiring" / "planner.py", "x = 1\n")

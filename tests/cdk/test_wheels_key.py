@@ -4,10 +4,14 @@ import json
 import shutil
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
+from cdk.wheels import cached
 from tests.cdk.made import ROOT
 
 KEYS = """
@@ -63,3 +67,21 @@ def test_a_change_fetches_the_packages_that_it_concerns(
     changed: dict[str, list[str]], name: str
 ) -> None:
     assert changed[name] == EXPECTED[name]
+
+
+def test_a_build_that_several_ask_for_at_once_is_made_once(tmp_path: Path) -> None:
+    made, at_once = list[str](), Barrier(4)
+
+    def make(file: Path) -> None:
+        made.append(file.name)
+        time.sleep(0.1)
+        file.write_text("whole")
+
+    def asked(_: int) -> str:
+        at_once.wait(60)
+        return cached(tmp_path / "built-1.zip", make).read_text()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert [*pool.map(asked, range(4))] == ["whole"] * 4
+    assert made == ["built-1.zip"]
+    assert {each.name for each in tmp_path.iterdir()} == {"built-1.zip", "built.lock"}
