@@ -15,6 +15,7 @@ from tidegate.wire.config import ClusterFile
 from tidegate.wire.hooks import Hook as FileHook
 from tidegate.wire.node_models import HEAD_OS, GpuModel
 from tidegate.wire.topology_rules import tells_place
+from userdata.containers import Containers
 from userdata.directory import Directory, asked
 from userdata.monitoring import METRICS_DIR, Monitoring
 from userdata.render import (
@@ -286,7 +287,7 @@ def head_values(
         installs=(file.head.image or file.image_id) is None,
         repository=repository_with(file.slurm.version, file.slurm.repository(HEAD_OS)),
         data_dir=DATA_DIR,
-        containers=file.containers,
+        containers=containers_of(file),
         directory=directory_of(file),
         on_head_configured=hooks_of(file.head_hooks),
         monitoring=_monitoring(file),
@@ -350,11 +351,17 @@ def login_values(file: ClusterFile, shared: SharedNames) -> LoginValues:
         bus=shared.bus,
         installs=(file.login.image or file.head.image or file.image_id) is None,
         repository=repository_with(file.slurm.version, file.slurm.repository(HEAD_OS)),
-        containers=file.containers,
+        containers=Containers(file.containers),
         users=file.users,
         directory=directory_of(file),
         on_login_configured=hooks_of(file.login_hooks),
     )
+
+
+def containers_of(file: ClusterFile) -> Containers:
+    """What head and nodes are told of containers."""
+    cache = file.container_cache
+    return Containers(file.containers, *((cache.unused_days, cache.max_gib) if cache else ()))
 
 
 def node_values(file: ClusterFile, shared: SharedNames, pool: Pool) -> NodeValues:
@@ -371,7 +378,7 @@ def node_values(file: ClusterFile, shared: SharedNames, pool: Pool) -> NodeValue
         os=file.os,
         repository=repository_with(file.slurm.version, file.slurm.repository(file.os)),
         driver_branch=INSTALLED_BRANCH if file.installs_driver else "",
-        containers=file.containers,
+        containers=containers_of(file),
         users=file.users,
         log_group=log_group(file) if file.ships_logs else "",
         gpu=gpu_settings(file.gpu[pool.name]),

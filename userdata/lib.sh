@@ -16,7 +16,7 @@ readonly IMDS=http://169.254.169.254/latest
 # shellcheck disable=SC2034
 MUNGE_FINGERPRINT='' ACCESS_POINT='' LUSTRE='' FILE_SYSTEMS='' REPOSITORY_URL='' SLURM_RELEASE=''
 # shellcheck disable=SC2034
-MIG_PROFILES='' SHARDS='' LAYOUT='' PREFETCH=''
+MIG_PROFILES='' SHARDS='' LAYOUT='' PREFETCH='' CONTAINER_CACHE=''
 # shellcheck disable=SC2034
 TOPOLOGY='' JOB_ROLES='' METRICS_DAYS='' EXPORTERS='' ON_NODE_START='' ON_NODE_START_S=60 ON_NODE_CONFIGURED='' ON_NODE_CONFIGURED_S=60
 for file in /etc/tidegate/boot.env $RUN_DIR/facts; do
@@ -100,6 +100,19 @@ pyxis() {
     for file in /usr/{,local/}lib/{,*/}slurm*/spank_pyxis.so; do
         [[ ! -e $file ]] || { echo "$file"; return; }
     done
+}
+
+# pyxis' importer, on nodes; slurm.conf's neighbour plugstack.conf names it where there is a cache.
+readonly IMPORTER=/usr/local/libexec/tidegate-import
+
+# plugin_line: of plugstack.conf.
+plugin_line() {
+    echo "optional $(pyxis)${CONTAINER_CACHE:+ importer=$IMPORTER}"
+}
+
+# has_importer: pyxis refuses an option that it does not know, and then there are no containers.
+has_importer() {
+    grep -qaF 'pyxis: importer' "$(pyxis)"
 }
 
 imds_token() {

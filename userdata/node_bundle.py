@@ -10,7 +10,7 @@ _NODE_FILES = (
     *("checks.sh", "findings.sh", "xids", "health-check.sh"),
     *("health-watch.sh", "spot-watch.sh", "head-watch.sh"),
     *("job_credentials.py", "assume-role.sh", "gpu-use.sh"),
-    *("data-sets.sh", "tidegate-data.sh"),
+    *("data-sets.sh", "tidegate-data.sh", "tidegate-import.sh"),
 )
 
 

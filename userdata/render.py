@@ -104,7 +104,7 @@ def _node_settings(values: NodeValues) -> dict[str, str]:
         "POWER_LIMIT_W": str(values.gpu.power_limit_w or ""),
         "GPU_CLOCK_MHZ": str(values.gpu.clock_mhz or ""),
         "COMPUTE_MODE": values.gpu.compute_mode,
-        "CONTAINERS": values.containers,
+        **values.containers.settings,
         "NEURON_URL": values.shared.neuron_url,
         **({"CUDA_URL": values.shared.cuda_url} if values.os == "al2023" else {}),
         "USERS": values.users,
@@ -139,6 +139,10 @@ def _node_software(values: NodeValues) -> dict[str, str]:
 
 
 SUBMIT = "job_submit.lua"  # what slurmctld runs at every submission
+_HEAD_FILES = (
+    *("leaving.py", "await.sh", "cluster_id.sh", "qos.sh", "agent_paths.sh"),
+    *("tidegate-accounting.sh", "tidegate-user.sh"),
+)
 
 
 def head_bundle(values: HeadValues) -> Bundle:
@@ -146,16 +150,11 @@ def head_bundle(values: HeadValues) -> Bundle:
     files = {
         "slurm.conf": slurm_conf(values.slurm),
         **_topology_files(values.slurm),
-        "leaving.py": read("head/leaving.py"),
+        **{name: read(f"head/{name}") for name in _HEAD_FILES},
         "hooks.sh": read("both/hooks.sh"),
-        "await.sh": read("head/await.sh"),
-        "cluster_id.sh": read("head/cluster_id.sh"),
-        "qos.sh": read("head/qos.sh"),
-        "tidegate-accounting.sh": read("head/tidegate-accounting.sh"),
-        "tidegate-user.sh": read("head/tidegate-user.sh"),
+        "tidegate-import.sh": read("node/tidegate-import.sh"),
         # Not in the parameter, which holds 4 KB.
         "on_head_configured": _lines_of(values.on_head_configured),
-        "agent_paths.sh": read("head/agent_paths.sh"),
         **_directory_files(values.directory, values.shared),
         **monitoring_files(values.monitoring),
         **check_files({TEMPLATES: values.check, IDLE: values.idle_check, PAIRS: values.pair_check}),
@@ -187,7 +186,7 @@ def _head_settings(values: HeadValues) -> dict[str, str]:
         "DATA_DIR": values.data_dir,
         "EXPORT_TO": values.export_to,
         "UPDATE_POLL_S": f"{values.update_poll_s:g}",
-        "CONTAINERS": values.containers,
+        **values.containers.settings,
         "ON_HEAD_CONFIGURED_S": _limit_s(values.on_head_configured),
         "ACCOUNTING": "yes" if values.slurm.accounting else "",
         "QOS": " ".join(values.slurm.qos) if values.slurm.accounting else "",
@@ -230,7 +229,7 @@ def _login_settings(values: LoginValues) -> dict[str, str]:
         "UPDATE_POLL_S": f"{values.update_poll_s:g}",
         "USERS_POLL_S": f"{values.users_poll_s:g}",
         "USERS": values.users,
-        "CONTAINERS": values.containers,
+        **values.containers.settings,
         "ON_LOGIN_CONFIGURED_S": _limit_s(values.on_login_configured),
         **_programs(LOGIN_PROGRAMS, LOGIN_PACKAGES, values.directory, values.installs),
         **({"DIRECTORY_SECRET": values.directory.secret} if values.directory else {}),

@@ -72,6 +72,7 @@ HEAD_STAGES = (
     "head/data_volume",
     "head/export",
     "head/config",
+    "head/containers",
     "head/database",
     "head/accounting",
     "head/homes",

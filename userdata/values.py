@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field
 
+from userdata.containers import NO_CONTAINERS, Containers
 from userdata.directory import Directory
 from userdata.monitoring import Monitoring
 from userdata.patterns import (
     COMPUTE_MODE,
-    CONTAINERS,
     ENV_NAME,
     ENV_VALUE,
     FEATURE,
@@ -185,7 +185,7 @@ class NodeValues:
     tags `tidegate:pool` and `tidegate:gate`. `head_host`: a name that keeps pointing at
     the head. `boot_bound_s`: a node that is not ready by then powers itself off. `installs`:
     the image may lack programs, which then come from its repositories. `driver_branch`: of the
-    NVIDIA driver to install, like 580; "" when the image has one. `containers`: "pyxis", or "".
+    NVIDIA driver to install, like 580; "" when the image has one. `containers`: of pyxis.
     `log_group`: where the node's logs go, "" for nowhere. `orphan_after_s`: see head-watch.sh.
     `users`: "sssd" when the image knows them by that, "" when the head's are published.
     `os`: the image's system where that is known, in the cluster file's words, like "ubuntu22.04".
@@ -211,7 +211,7 @@ class NodeValues:
     orphan_after_s: int = 1800
     installs: bool = False
     driver_branch: str = ""
-    containers: str = ""
+    containers: Containers = NO_CONTAINERS
     users: str = ""
     log_group: str = ""
     os: str = ""
@@ -235,7 +235,6 @@ class NodeValues:
         check("head_host", self.head_host, HOST)
         check("bus", self.bus, OPTIONAL_WORD)
         check("driver_branch", self.driver_branch, OPTIONAL_NUMBER)
-        check("containers", self.containers, CONTAINERS)
         check("users", self.users, USERS)
         check("log_group", self.log_group, OPTIONAL_WORD)
         bounds = (self.boot_bound_s, self.register_wait_s, self.orphan_after_s)
@@ -258,13 +257,12 @@ class LoginValues:
     users_poll_s: float = 15.0
     installs: bool = False
     repository: Repository | None = None
-    containers: str = ""
+    containers: Containers = NO_CONTAINERS
     users: str = ""
     directory: Directory | None = None
     on_login_configured: tuple[Hook, ...] = ()
 
     def __post_init__(self) -> None:
-        check("containers", self.containers, CONTAINERS)
         check("users", self.users, USERS)
         check("bus", self.bus, OPTIONAL_WORD)
         check_positive("update_poll_s, users_poll_s", self.update_poll_s, self.users_poll_s)
@@ -296,7 +294,7 @@ class HeadValues:
     export_to: str = ""
     installs: bool = False
     repository: Repository | None = None
-    containers: str = ""
+    containers: Containers = NO_CONTAINERS
     directory: Directory | None = None
     on_head_configured: tuple[Hook, ...] = ()
     monitoring: Monitoring | None = None
@@ -305,7 +303,6 @@ class HeadValues:
     pair_check: SiteCheckValues | None = None
 
     def __post_init__(self) -> None:
-        check("containers", self.containers, CONTAINERS)
         check_each("agent_env", (name for name, _ in self.agent_env), ENV_NAME)
         for name, value in self.agent_env:
             check(f"agent_env {name}", value, ENV_VALUE)

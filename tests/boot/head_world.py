@@ -35,6 +35,7 @@ from local.world import World, WorldSettings
 from tests.boot.node_faults import inline
 from tests.boot.node_world import digests
 from tests.e2e.people import add_user, people
+from userdata.containers import Containers
 from userdata.render import HeadValues, SlurmPartition
 
 MIB = 1 << 20
@@ -241,7 +242,7 @@ def replaced(stage: Stage, volume_id: str) -> dict[str, Any]:
     }
 
 
-HOOKED = "/etc/local-hooks"
+HOOKED, CACHED = "/etc/local-hooks", Containers("pyxis", 14, 200)
 
 
 def rotated(head: Machine) -> dict[str, bool]:
@@ -297,12 +298,12 @@ def updated(
     wait_for(lambda: not any(line.startswith("cheap") for line in partitions(head)))
     seen["at_end"] = partitions(head)
     seen["node"] = node_id in show_nodes(head)
-    run(head, "mkdir -p /usr/lib/slurm && touch /usr/lib/slurm/spank_pyxis.so")
+    run(head, "mkdir -p /usr/lib/slurm && echo pyxis: importer >/usr/lib/slurm/spank_pyxis.so")
     hook = inline(f"#!/bin/sh\necho $* >>{HOOKED}\n", args=("one",))
     less = replace(less, on_head_configured=(hook,))
     data_of_head(stage.cloud, less)
     wait_for((head.root / HOOKED[1:]).exists)
-    less = replace(less, containers="pyxis", slurm=replace(less.slurm, has_estimate=True))
+    less = replace(less, containers=CACHED, slurm=replace(less.slurm, has_estimate=True))
     data_of_head(stage.cloud, less)
     plugins = "grep -s pyxis /etc/slurm/plugstack.conf"
     wait_for(lambda: head.run(["sh", "-c", plugins]).stdout)

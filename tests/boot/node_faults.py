@@ -14,6 +14,7 @@ from local.boot.machines import LOCAL_NODE
 from local.boot.values import A10GX4, SHARED
 from local.world import BRIDGE_ADDRESS
 from tests.boot.node_data import LOADS
+from userdata.containers import Containers
 from userdata.image import ARCHIVE_AT, ImageValues
 from userdata.render import GpuSettings, Hook, NodeValues, Repository, node_bundle
 
@@ -198,7 +199,7 @@ MPS = {"/usr/bin/nvidia-cuda-mps-control": stub("nvidia-cuda-mps-control")}
 DCGM = {"/usr/bin/dcgm-exporter": "#!/bin/sh\necho $* >/etc/local-dcgm\nexec sleep 1000\n"}
 PYXIS = dict.fromkeys(
     ("/usr/bin/enroot", "/usr/bin/nvidia-container-cli", "/usr/lib/slurm/spank_pyxis.so"),
-    "#!/bin/sh\n",
+    "#!/bin/sh\n# pyxis: importer\n",
 )
 
 NEURON_NODE = replace(
@@ -299,9 +300,9 @@ FAULTS = {
     "mig_half_cut": Fault("error creating MIG devices: In use", HALF, LAYOUTS_NODE, tags=LAYOUT),
     "mps": Fault("", MPS | DCGM, replace(wanting(has_mps=True), has_exporters=True)),
     "mps_missing": Fault("the image has no nvidia-cuda-mps-control", values=wanting(has_mps=True)),
-    "pyxis": Fault("", PYXIS, replace(LOCAL_NODE, containers="pyxis")),
+    "pyxis": Fault("", PYXIS, replace(LOCAL_NODE, containers=Containers("pyxis", 14, 200))),
     "pyxis_missing": Fault(
-        "the image lacks enroot", values=replace(LOCAL_NODE, containers="pyxis")
+        "the image lacks enroot", values=replace(LOCAL_NODE, containers=Containers("pyxis"))
     ),
     "neuron": Fault("", NEURON, NEURON_NODE, gpus=0),
     "neuron_missing": Fault(

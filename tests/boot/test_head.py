@@ -159,7 +159,9 @@ def test_a_partition_that_waits_to_go_restarts_nothing(seen):
 
 
 def test_pyxis_comes_to_nodes_by_the_head_s_configuration(seen):
-    assert seen["updates"]["plugins"] == "optional /usr/lib/slurm/spank_pyxis.so"
+    assert seen["updates"]["plugins"] == (
+        "optional /usr/lib/slurm/spank_pyxis.so importer=/usr/local/libexec/tidegate-import"
+    )
 
 
 def test_an_estimate_at_submit_may_be_switched_on_later(seen):

@@ -50,6 +50,7 @@ def test_scripts_may_be_run_and_nothing_else():
 
     assert runnable == {
         *("boot.sh", "files/health-check.sh", "files/gpu-use.sh", "files/health-watch.sh"),
+        "files/tidegate-import.sh",
         *("files/spot-watch.sh", "files/head-watch.sh", "files/assume-role.sh"),
         *("files/data-sets.sh", "files/tidegate-data.sh"),
         "files/early.sh",

@@ -15,6 +15,7 @@ from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.errors import BadConfig
 from tidegate.core.model.frozen import frozen
 from tidegate.wire.calendar import Schedules
+from tidegate.wire.container_model import ContainerCacheModel
 from tidegate.wire.deployment import (
     BillAlert,
     ExistingModel,
@@ -55,7 +56,7 @@ class ClusterFile:
     `efa`: the pools whose nodes have EFA interfaces.
     `ships_logs`: nodes send their logs to CloudWatch. `tags`: of the site's own, on everything.
     `users`: sssd, or "" for those of the head.
-    `containers`: pyxis, or "" for what the image has.
+    `containers`: pyxis, or "" for what the image has. `container_cache` None: each node imports.
     `hooks`: the scripts of nodes by pool, the cluster's first; `head_hooks`,
     `login_hooks`: those of the head and of login nodes.
     `job_roles`: ARNs of the roles that jobs act as, by pool and in it by Slurm account, "" for all
@@ -97,6 +98,7 @@ class ClusterFile:
     head_hooks: tuple[Hook, ...] = ()
     login_hooks: tuple[Hook, ...] = ()
     containers: str = ""
+    container_cache: ContainerCacheModel | None = None
     users: str = ""
     directory: Directory | None = None
     ships_logs: bool = False
@@ -251,6 +253,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         head_hooks=tuple(each.hook() for each in model.hooks.on_head_configured),
         login_hooks=tuple(each.hook() for each in model.hooks.on_login_configured),
         containers=model.containers or "",
+        container_cache=model.container_cache,
         users="sssd" if model.directory else model.users or "",
         directory=model.directory.directory() if model.directory else None,
         ships_logs=model.logs.nodes,

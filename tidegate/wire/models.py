@@ -14,6 +14,7 @@ from tidegate.wire import names
 from tidegate.wire.beside import Beside, TrafficModel
 from tidegate.wire.budget_models import SpendingBudgetModel, budgets
 from tidegate.wire.catalogue import LIST_PRICE_REGION
+from tidegate.wire.container_model import ContainerCache
 from tidegate.wire.deployment import (
     BillAlert,
     BillAlertModel,
@@ -149,6 +150,7 @@ class ClusterModel(Section):
         description="pyxis: containers by srun --container-image, with an image of your own that"
         " holds enroot and pyxis",
     )
+    container_cache: ContainerCache = None
     users: Users | None = Field(
         default=None,
         description="sssd: nodes know users by it, with an image of your own that is set up for"

@@ -76,6 +76,7 @@ class Parts:
     reservation_groups: tuple[str, ...]
     job_role_keys: tuple[str, ...]
     containers: str
+    has_container_cache: bool
     image: str
     images: ImagesModel | None
     software: SoftwareModel | None
@@ -121,6 +122,7 @@ def parts_of(data: Mapping[str, object]) -> Parts:
         reservation_groups=tuple(map(str, _list(data.get("reservation_groups")))),
         job_role_keys=tuple(k for k in ("job_role", "job_role_by_account") if data.get(k)),
         containers=str(data.get("containers") or ""),
+        has_container_cache=data.get("container_cache") is not None,
         image=str(data.get("image", DLAMI)),
         images=_sound(_IMAGES, data["images"]) if data.get("images") is not None else None,
         software=_sound(_SOFTWARE, data.get("software", {})),

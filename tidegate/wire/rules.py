@@ -314,6 +314,8 @@ def _containers(parts: Parts) -> Iterator[Problem]:
     and a task whose TaskProlog is not in there fails: its issues 83 and 163.
     """
     if not parts.containers:
+        if parts.has_container_cache:
+            yield Problem(("container_cache",), "needs containers: pyxis")
         return
     text = "needs Slurm's TaskProlog, with which tasks in containers of pyxis fail"
     for name, pool in parts.pools.items():

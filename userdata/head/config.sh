@@ -20,7 +20,7 @@ readonly ROTATION=/etc/logrotate.d/slurmctld
 
 # Nodes get it from slurmctld, as they get slurm.conf; so the plugin has the same path everywhere.
 has_plugins() {
-    [[ $CONTAINERS != pyxis ]] || has_file /etc/slurm/plugstack.conf echo "optional $(pyxis)"
+    [[ $CONTAINERS != pyxis ]] || has_file /etc/slurm/plugstack.conf plugin_line
 }
 
 # slurmctld does not start where slurm.conf names it and it is not there, or without Lua's library,
@@ -59,6 +59,8 @@ apply() {
     local new is_changed=
     [[ $CONTAINERS != pyxis || -n $(pyxis) ]] ||
         refuse "the head's image lacks spank_pyxis.so, which containers: pyxis needs"
+    [[ -z $CONTAINER_CACHE ]] || has_importer ||
+        refuse "the head's pyxis knows no importer (0.21 does), which container_cache needs"
     [[ ! -e files/job_submit.lua ]] || ldconfig -p | grep -q liblua ||
         refuse "the head lacks liblua, which slurm.submit_estimate needs"
     install -d -m 755 /etc/slurm
@@ -73,7 +75,7 @@ apply() {
     fi
     if ! has_plugins; then
         is_changed=1
-        put_file /etc/slurm/plugstack.conf 644 <<<"optional $(pyxis)"
+        plugin_line | put_file /etc/slurm/plugstack.conf 644
     fi
     [[ -z $is_changed ]] || touch "$OWED"
     has_submit || put_file "$SUBMIT" 644 <files/job_submit.lua
