@@ -193,7 +193,7 @@ _OF_PLANS = (
     ),
     fault(
         "what Slurm has released is not terminated",
-        becomes("core.fleet.judge:_judge", "_end(_1, 'released by Slurm')", "Judged(_1, Use.NONE)"),
+        becomes("core.fleet.judge:_judge", "_end(_1, RELEASED)", "Judged(_1, Use.NONE)"),
         becomes(
             "core.fleet.judge:_judge",
             "_end(_1, 'Slurm no longer knows this node')",
@@ -202,7 +202,7 @@ _OF_PLANS = (
     ),
     fault(
         "what Describe leaves out is forgotten",
-        always("core.fleet.judge:_sure_end", "_.instance is not None"),
+        always("core.fleet.orphans:sure_end", "_.instance is not None"),
     ),
     fault(
         "what EC2 has stopped stays",

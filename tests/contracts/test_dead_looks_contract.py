@@ -7,7 +7,7 @@ import pytest
 from local.cloud import LocalCloud
 from local.cloud_resources import CloudNames
 from tidegate.adapters.dead_looks import SqsDeadLooks
-from tidegate.ports import DeadLooks
+from tidegate.ports.dead_looks import DeadLooks
 from tidegate.sim.bus import SimDeadLooks
 
 type Kept = Callable[[], list[tuple[str, str]]]

@@ -342,3 +342,14 @@ def test_what_cannot_be_remembered_of_a_failed_boot_puts_no_notice_off() -> None
         world.control().interrupt([StateChange("i-2", InstanceState.TERMINATED), warning(world)])
 
     assert {order.kind for order in world.bus.orders} == {OrderKind.DRAIN, OrderKind.DELETE}
+
+
+def test_late_news_of_a_stop_is_none_of_the_node_that_was_started_since() -> None:
+    world = world_with_a_node()
+    known = replace(world.ledger.all_nodes["i-1"], is_started=True)
+    world.ledger.all_nodes["i-1"] = known
+    before, since = known.launched_at_s - 60, known.launched_at_s + 60
+    stopped = StateChange("i-1", InstanceState.STOPPED, before)
+
+    assert world.control().interrupt([stopped]).dead == ()
+    assert world.control().interrupt([replace(stopped, at_s=since)]).dead == ("i-1",)

@@ -112,7 +112,7 @@ def test_a_spot_warning_names_the_instance_and_the_time_of_the_event() -> None:
 
 
 def test_a_state_change_names_the_instance_and_its_state() -> None:
-    changed = StateChange("i-0b662ef9931388ba0", InstanceState.STOPPING)
+    changed = StateChange("i-0b662ef9931388ba0", InstanceState.STOPPING, 123.0)
 
     assert parse_event(json.dumps(STATE_CHANGE)) == changed
 

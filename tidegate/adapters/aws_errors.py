@@ -198,6 +198,11 @@ def is_not_now(error: ClientError) -> bool:
     return code in known or refusal_kind(code) in _ANSWERS
 
 
+def is_never_stopped(error: ClientError) -> bool:
+    """Whether EC2 does not stop this instance: it has ended, or is spot."""
+    return code_of(error) in WRONG_STATE | INSTANCE_NOT_FOUND | {"UnsupportedOperation"}
+
+
 def is_object_not_found(error: ClientError) -> bool:
     return code_of(error) in OBJECT_NOT_FOUND
 

@@ -5,7 +5,7 @@
     digest_seen                 head, started_at_s, sequence, seen_at_s
     launch#<launch id>          status, taken_at_s
     node#<instance id>          phase, gated_for, reclaim_at_s, pending, cordon, interrupted_in,
-                                interruption loss, silent_s, joined_at_s
+                                interruption loss, silent_s, joined_at_s, launch, stopped_at_s
     resting#<offering>, resting#<offering>#<pool>#<template>
     stuck#<job id>
     override#<id>
@@ -45,7 +45,7 @@ from tidegate.adapters.ledger_items import (
     learnt_put,
     losses,
     node,
-    node_item,
+    node_put,
     number,
     open_key,
     order_update,
@@ -58,6 +58,7 @@ from tidegate.adapters.ledger_items import (
     spent,
     stamp,
     stamp_attributes,
+    stop_update,
     ungating_update,
     unpacked,
 )
@@ -200,13 +201,17 @@ class DynamoLedger:
 
     def _finishing(self, finished: Finished) -> Iterator["TransactWriteItemTypeDef"]:
         for one in finished.nodes:
-            yield put_if_absent(self.table, node_item(one))
-        expires_at = self._expiry_s(KEPT_S)
+            yield node_put(self.table, one)
+        expires_at = int(self.clock.now_s() + KEPT_S)
         yield {"Update": closing_update(self.table, finished, expires_at)}
 
     def advance_nodes(self, phases: Mapping[str, Phase]) -> None:
         now_s = self.clock.now_s()
         self._write_each(phase_update(self.table, *each, now_s, KEPT_S) for each in phases.items())
+
+    def stop_nodes(self, instance_ids: Collection[str]) -> None:
+        now_s = self.clock.now_s()
+        self._write_each(stop_update(self.table, each, now_s) for each in instance_ids)
 
     def charge(self, stretches: Sequence[Stretch]) -> None:
         charge(self.client, self.table, stretches, self.pause)
@@ -390,6 +395,3 @@ class DynamoLedger:
             is_condition_failed,
         )
         return not isinstance(answer, ClientError)
-
-    def _expiry_s(self, after_s: float) -> int:
-        return int(self.clock.now_s() + after_s)

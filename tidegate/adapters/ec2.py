@@ -1,7 +1,7 @@
 """EC2: fleets of type `instant`, the cluster's instances, and their end."""
 
 import logging
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import field
 from itertools import batched
@@ -14,6 +14,8 @@ from tidegate.adapters.aws_errors import (
     code_of,
     cure,
     is_instance_not_found,
+    is_never_stopped,
+    is_not_now,
     is_of_ended,
     is_protected,
     is_refusal,
@@ -48,7 +50,7 @@ from tidegate.ports import FLEETS_AT_ONCE, Answered, Clock
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
-    from mypy_boto3_ec2.type_defs import FilterTypeDef, InstanceTypeDef
+    from mypy_boto3_ec2.type_defs import FilterTypeDef, InstanceTypeDef, TagTypeDef
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +99,8 @@ class Ec2Compute:
 
     def _answered(self, request: FleetRequest) -> Answered:
         try:
-            return Answered(request, self.create_fleet(request))
+            ask = self._start if request.starts else self.create_fleet
+            return Answered(request, ask(request))
         except TidegateError as trouble:
             return Answered(request, trouble)
 
@@ -118,6 +121,26 @@ class Ec2Compute:
             tuple(_launched(answer.get("Instances", ()), request, launched_at_s)),
             tuple(_refusals(answer.get("Errors", ()), request)),
         )
+
+    def _start(self, request: FleetRequest) -> FleetResult:
+        """The tags first, which the node reads as it boots. An instance that still stops, or has
+        ended, brings nothing, and neither does what EC2 does not start for a reason of its own.
+
+        Source: EC2 API, StartInstances; "Error codes for the Amazon EC2 API".
+        """
+        ids = [request.starts]
+        tags: list[TagTypeDef] = [
+            {"Key": k, "Value": v} for k, v in request.tags if k != CLUSTER_TAG
+        ]
+        with aws_call():
+            self.client.create_tags(Resources=ids, Tags=tags)
+            answer = tolerating(lambda: self.client.start_instances(InstanceIds=ids), is_not_now)
+        if isinstance(answer, ClientError):
+            refused = refuse_all(request, answer) if is_refusal(answer) else ()
+            return FleetResult((), refused)
+        entry = {"InstanceType": request.overrides[0].instance_type, "InstanceIds": ids}
+        launched_at_s = answered_at_s(answer, self.clock)
+        return FleetResult(tuple(_launched([entry], request, launched_at_s)), ())
 
     def dry_run(self, request: FleetRequest) -> str:
         """EC2 answers a call with DryRun by an error in any case: DryRunOperation means yes."""
@@ -165,21 +188,30 @@ class Ec2Compute:
 
     def terminate(self, instance_ids: Sequence[str]) -> None:
         for chunk in batched(instance_ids, TERMINATE_CHUNK, strict=False):
-            with aws_call():
-                self._terminate(chunk)
+            self._each(self.client.terminate_instances, chunk, is_instance_not_found)
 
-    def _terminate(self, chunk: Sequence[str]) -> None:
-        """End one chunk. EC2 ends none of them when it does not know one, or when a person has
-        protected one: halve and go on.
+    def stop(self, instance_ids: Sequence[str]) -> None:
+        for chunk in batched(instance_ids, TERMINATE_CHUNK, strict=False):
+            self._each(self.client.stop_instances, chunk, is_never_stopped)
+
+    def _each(
+        self,
+        call: Callable[..., object],
+        chunk: Sequence[str],
+        is_passed_over: Callable[[ClientError], bool],
+    ) -> None:
+        """End or stop one chunk. EC2 does so with none of them when one is not to be ended or
+        stopped, or when a person has protected one: halve and go on.
         """
-        failed = tolerating(
-            lambda: self.client.terminate_instances(InstanceIds=list(chunk)),
-            lambda error: is_instance_not_found(error) or is_protected(error),
-        )
+        with aws_call():
+            failed = tolerating(
+                lambda: call(InstanceIds=list(chunk)),
+                lambda error: is_passed_over(error) or is_protected(error),
+            )
         if isinstance(failed, ClientError) and len(chunk) > 1:
             middle = len(chunk) // 2
-            self._terminate(chunk[:middle])
-            self._terminate(chunk[middle:])
+            self._each(call, chunk[:middle], is_passed_over)
+            self._each(call, chunk[middle:], is_passed_over)
         elif isinstance(failed, ClientError) and is_protected(failed):
             logger.warning("%s is not ended: %s", chunk[0], message_of(failed))
 

@@ -74,6 +74,20 @@ def put_if_absent(table: str, item: Item) -> "TransactWriteItemTypeDef":
     }
 
 
+def node_put(table: str, node: NodeRecord) -> "TransactWriteItemTypeDef":
+    """Of a node that nobody knows yet. One that was started takes the place of what it was when
+    it was stopped; no repeat of that, once it has been noted to be stopped again.
+    """
+    put = put_if_absent(table, node_item(node))
+    if node.is_started:
+        put["Put"]["ConditionExpression"] += (
+            " OR (attribute_exists(stopped_at_s)"
+            " AND (attribute_not_exists(launch) OR launch <> :launch))"
+        )
+        put["Put"]["ExpressionAttributeValues"] = packed({":launch": node.launch_id})
+    return put
+
+
 def node_item(node: NodeRecord) -> Item:
     makes = key if node.phase is Phase.TERMINATED else open_key
     item = makes(f"node#{node.instance_id}") | {
@@ -82,7 +96,10 @@ def node_item(node: NodeRecord) -> Item:
         "gated_for": node.gated_for,
         "pending": encode(ORDER, node.order) if node.order else "",
         "cordon": encode(CORDON, node.cordon) if node.cordon else "",
+        "launch": node.launch_id,
     }
+    if node.stopped_at_s is not None:
+        item["stopped_at_s"] = number(node.stopped_at_s)
     if node.reclaim_at_s is not None:
         item["reclaim_at_s"] = number(node.reclaim_at_s)
     if node.priced_at_s is not None:
@@ -133,6 +150,7 @@ def node(item: Item) -> NodeRecord:
         ended_at_s=float(item["ended_at_s"]) if "ended_at_s" in item else None,
         joined_at_s=float(item["joined_at_s"]) if "joined_at_s" in item else None,
         silent_s=float(item["silent_s"]) if "silent_s" in item else None,
+        stopped_at_s=float(item["stopped_at_s"]) if "stopped_at_s" in item else None,
         interruption_loss=decode(INTERRUPTION_LOSS, loss) if loss else None,
     )
 
@@ -221,6 +239,20 @@ def phase_update(
         update["UpdateExpression"] += ", expires_at = :expires_at REMOVE #open"
         update["ExpressionAttributeNames"] = OPEN_NAME
     return {**update, "ExpressionAttributeValues": packed(values)}
+
+
+def stop_update(table: str, instance_id: str, now_s: float) -> "UpdateTypeDef":
+    """A node that is known and has not ended is let go, to be stopped; the first time counts."""
+    return {
+        "TableName": table,
+        "Key": packed(key(f"node#{instance_id}")),
+        "UpdateExpression": "SET phase = :released, stopped_at_s = :now_s",
+        "ConditionExpression": "attribute_exists(pk) AND phase <= :released"
+        " AND attribute_not_exists(stopped_at_s)",
+        "ExpressionAttributeValues": packed(
+            {":released": int(Phase.RELEASED), ":now_s": number(now_s)}
+        ),
+    }
 
 
 def ungating_update(table: str, instance_id: str) -> "UpdateTypeDef":

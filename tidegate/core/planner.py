@@ -26,7 +26,7 @@ from tidegate.core.fleet.members import Member, members
 from tidegate.core.fleet.templates import lessons, with_lessons
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Launch
-from tidegate.core.model.plan import Action, Plan, Resume, Send, Terminate, Unmet, Watch
+from tidegate.core.model.plan import Action, Plan, Resume, Send, Stop, Terminate, Unmet, Watch
 from tidegate.core.model.slurm import Job, Reading
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.stuck import Stuck
@@ -63,6 +63,7 @@ from tidegate.core.passes.sickness import watch_sick
 from tidegate.core.passes.silence import replacements
 from tidegate.core.passes.spares import PoolType, Spares, buy_spares, learn_arrivals, want_spares
 from tidegate.core.passes.steer import steer
+from tidegate.core.passes.stopped import start_stopped, stop_instead
 from tidegate.core.passes.vain import watch_vain
 
 # How often the passes may run for one plan where jobs that get no node hold places under a cap.
@@ -99,8 +100,9 @@ def plan(snapshot: Snapshot, *, launches_max: int = LAUNCHES_MAX) -> Plan:
         return Plan(_sorted(_in_silence(snapshot, launches_max), snapshot), (), (), (stale,))
     made = considered(snapshot, launches_max)
     bought = launches(made.snapshot, made.fleet, made.purchase)
+    started = start_stopped(made.snapshot, made.fleet.members, bought, launches_max)
     jobs = made.snapshot.heard.reading.jobs
-    actions = (*made.actions, *owned(bought, jobs, snapshot.cluster.prefetch))
+    actions = (*made.actions, *owned(tuple(started), jobs, snapshot.cluster.prefetch))
     return Plan(
         _sorted(actions, snapshot),
         tuple(made.queue.served[key] for key in sorted(made.queue.served)),
@@ -138,7 +140,7 @@ def considered(snapshot: Snapshot, launches_max: int = LAUNCHES_MAX) -> Consider
 
 def _sorted(actions: Iterable[Action], snapshot: Snapshot) -> tuple[Action, ...]:
     """What saves money or jobs waits for nothing: orders, then ends, then purchases."""
-    rank = {Send: 0, Terminate: 1, Resume: 2, Launch: 3}
+    rank = {Send: 0, Terminate: 1, Stop: 1, Resume: 2, Launch: 3}
     by_rank = sorted(numbered(actions, snapshot), key=lambda each: rank.get(type(each), 4))
     return tuple(by_rank)
 
@@ -147,7 +149,8 @@ def _in_silence(snapshot: Snapshot, launches_max: int) -> Iterator[Action]:
     """While the head is silent nobody knows what runs where."""
     ours, purchase = members(snapshot), Purchase(snapshot, launches_max)
     count_doubt(snapshot, purchase, Bins())
-    decided = (*finish_launches(snapshot, purchase), *end_released(ours))
+    ended = stop_instead(snapshot, ours, end_released(ours))
+    decided = (*finish_launches(snapshot, purchase), *ended)
     yield from (*decided, *reprice(snapshot, ours, decided))
     yield from replacements(snapshot, ours, launches_max)
 
@@ -231,7 +234,7 @@ def _of_nodes(snapshot: Snapshot, room: Room, purchase: Purchase) -> tuple[Actio
     """What each node is good for, and what becomes of it and of the jobs on it."""
     fleet = room.fleet
     return (
-        *judge_nodes(snapshot, room, purchase),
+        *stop_instead(snapshot, fleet.members, judge_nodes(snapshot, room, purchase)),
         *finish_launches(snapshot, purchase),
         *save_jobs(snapshot, fleet),
         *end_jobs(snapshot, fleet),

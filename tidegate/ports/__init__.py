@@ -107,6 +107,9 @@ class Compute(Protocol):
         closes it; what was asked may be bought all the same. It raises nothing: trouble with a
         request (Throttled, NotAuthorized, RequestMismatch: token used with another request) is
         its answer.
+
+        A request that `starts` a stopped instance gives it its tags and starts it. One that runs
+        already is no error, one that cannot be started as it is brings nothing and no refusal.
         """
         ...
 
@@ -129,6 +132,12 @@ class Compute(Protocol):
     def terminate(self, instance_ids: Sequence[str]) -> None:
         """End instances; ones already gone are no error, nor ones that a person has protected,
         which stay. Errors: Throttled, NotAuthorized.
+        """
+        ...
+
+    def stop(self, instance_ids: Sequence[str]) -> None:
+        """Stop instances; ones that are stopped, gone or not to be stopped are no error.
+        Errors: Throttled, NotAuthorized.
         """
         ...
 
@@ -199,11 +208,19 @@ class Ledger(Protocol):
         ...
 
     def finish_launches(self, *finished: Finished) -> None:
-        """Write the nodes of each launch, then its status; repeating it changes nothing."""
+        """Write the nodes of each launch, then its status; repeating it changes nothing. A node
+        that was started (`is_started`) takes the place of what it was when it was stopped.
+        """
         ...
 
     def advance_nodes(self, phases: Mapping[str, Phase]) -> None:
         """Move nodes forward; those that stand there or further, or are unknown, stay."""
+        ...
+
+    def stop_nodes(self, instance_ids: Collection[str]) -> None:
+        """Note that these are released and stop now; those that have ended, or were told before,
+        stay as they are.
+        """
         ...
 
     def charge(self, stretches: Sequence[Stretch]) -> None:
@@ -315,14 +332,6 @@ class Bus(Protocol):
 
     def acknowledge(self, received: "ReceivedOrder") -> None:
         """Head: the order was carried out, expired or failed for good."""
-        ...
-
-
-class DeadLooks(Protocol):
-    """Where bodies of the look queue go that nothing can read."""
-
-    def keep(self, body: str, *, message_id: str, reason: str) -> None:
-        """Keep it for people, with the reason. Errors: Throttled, NotAuthorized, Permanent."""
         ...
 
 

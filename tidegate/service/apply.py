@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from math import inf
 
+from tidegate.core.model.drain_reason import code_of
 from tidegate.core.model.ec2 import Refusal, RefusalKind
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import (
@@ -29,6 +30,7 @@ from tidegate.core.model.plan import (
     Rest,
     Resume,
     Send,
+    Stop,
     Terminate,
     Watch,
 )
@@ -87,6 +89,8 @@ class Applier:
                 self.compute.terminate(action.instance_ids)
                 self._charge(action.instance_ids, snapshot, self.clock.now_s())
                 outcome.ended.extend(_seen(action.instance_ids, snapshot))
+            if isinstance(action, Stop):
+                self._stop(action.instance_ids, snapshot)
         launching = Launching(self.compute, self.ledger, self.clock, snapshot, until_s, outcome)
         resumed = [action for action in plan.actions if isinstance(action, Resume)]
         launching.launch(tuple(records.values()), resumed)
@@ -97,6 +101,21 @@ class Applier:
         self._reprice(plan.actions, snapshot)
         self._mark(later)
         return outcome
+
+    def _stop(self, instance_ids: Collection[str], snapshot: Snapshot) -> None:
+        """Noted before: what stands still and is not known to would be taken for a person's."""
+        self.ledger.stop_nodes(instance_ids)
+        self.compute.stop(tuple(instance_ids))
+        at_s = self.clock.now_s()
+        pools = {pool.name: pool.stopped_usd_per_hour for pool in snapshot.cluster.pools}
+        stretches = [
+            repriced(each, pools[each.pool], replace(snapshot, now_s=at_s), by_s=at_s)
+            for each in snapshot.nodes
+            if each.instance_id in instance_ids and each.ended_at_s is None and each.pool in pools
+            if each.usd_per_hour != pools[each.pool]
+        ]
+        if stretches:
+            self.ledger.charge(stretches)
 
     def _records(self, actions: Iterable[Action], snapshot: Snapshot) -> list[LaunchRecord]:
         cluster, now_s = snapshot.cluster, snapshot.now_s
@@ -265,7 +284,9 @@ def _ordered_first(
 
 
 def _pending(order: Order) -> PendingOrder:
-    return PendingOrder(order.order_id, order.kind, order.not_after_s)
+    is_release = order.kind is OrderKind.RELEASE
+    code = code_of(order.text) if is_release else None
+    return PendingOrder(order.order_id, order.kind, order.not_after_s, code or "")
 
 
 def _seen(instance_ids: Sequence[str], snapshot: Snapshot) -> list[str]:

@@ -24,7 +24,13 @@ from tidegate.core.interruption.save import Notice, after_loss, order_for_nodes,
 from tidegate.core.model.cluster import Cluster, Rebalance
 from tidegate.core.model.drain_reason import DrainReason
 from tidegate.core.model.errors import TidegateError
-from tidegate.core.model.events import News, NodeOrphaned, RebalanceRecommendation, subjects
+from tidegate.core.model.events import (
+    News,
+    NodeOrphaned,
+    RebalanceRecommendation,
+    StateChange,
+    subjects,
+)
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Cordon, InterruptionLoss, NodeRecord, Phase
 from tidegate.core.model.orders import Order, OrderKind, PendingOrder, plan_of
@@ -139,7 +145,7 @@ class Interruptions:
             for instance_id in subjects(each):
                 record = records.get(instance_id)
                 # What we have let go ourselves ends as well: no news.
-                if record is None or record.phase >= Phase.RELEASED:
+                if record is None or record.phase >= Phase.RELEASED or _is_of_former(each, record):
                     continue
                 answer = action_for(each, self._rebalance(record), now_s, timings)
                 if isinstance(each, RebalanceRecommendation) and answer == Nothing():
@@ -292,6 +298,12 @@ def _orphans(news: Sequence[News], records: Mapping[str, NodeRecord]) -> dict[st
         for each in news
         if isinstance(each, NodeOrphaned) and each.instance_id in records
     }
+
+
+def _is_of_former(news: News, record: NodeRecord) -> bool:
+    """It is about what the node was before it was started again."""
+    at_s = news.at_s if isinstance(news, StateChange) else None
+    return record.is_started and at_s is not None and at_s < record.launched_at_s
 
 
 def _has_been_lifted(before: Cordon, said: Cordon, now_s: float) -> bool:

@@ -27,6 +27,7 @@ from tidegate.core.model.ledger import Launch, LaunchRecord, LaunchStatus, NodeR
 from tidegate.core.model.plan import Resume
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.offers.spend import ended
 from tidegate.ports import FLEETS_AT_ONCE, Answered, Clock, Compute, Finished, Ledger
 from tidegate.service.outcome import Outcome
 
@@ -108,7 +109,10 @@ class Launching:
         launch_id = record.launch.launch_id
         shown = (one for one in self.snapshot.instances if one.launch_id == launch_id)
         every = (*shown, *self._brought.get(launch_id, ()))
-        return tuple({one.instance_id: one for one in every}.values())
+        found = {one.instance_id: one for one in every}.values()
+        # What it starts has its tags before it starts.
+        is_start = bool(record.launch.starts)
+        return tuple(one for one in found if not (is_start and one.is_stopped))
 
     def _leave(self, records: Sequence[LaunchRecord]) -> None:
         """Nothing is asked of EC2: the next plan begins anew."""
@@ -168,8 +172,10 @@ class Launching:
             assert isinstance(result, Permanent), "trouble passes or it does not"
             self.outcome.trouble.append(f"launch {launch.launch_id} given up: {result}")
             code, said = type(result).__name__, str(result)
+            # What is not started says nothing of what is sold.
             refusals = [
-                Refusal(one, RefusalKind.OTHER, code, said, result.cure) for one in launch.offerings
+                Refusal(one, RefusalKind.OTHER, code, said, result.cure)
+                for one in (() if launch.starts else launch.offerings)
             ]
             result = FleetResult((), tuple(refusals))
         seen = {one.instance_id: one for one in self._seen(record)}
@@ -201,6 +207,7 @@ class Launching:
         finished: list[Finished] = []
         refused: list[Refusal] = []
         launched: list[Instance] = []
+        unstarted: list[str] = []
         for record, result in results:
             gangs = dealt(record.launch, result.instances, self._known(record.launch))
             came = [
@@ -211,6 +218,8 @@ class Launching:
                 for number, one in enumerate(result.instances)
             ]
             status = LaunchStatus.DONE if came else LaunchStatus.FAILED
+            if record.launch.starts and not came and not result.refusals:
+                unstarted.append(record.launch.starts)
             if len(came) < record.launch.min_count:
                 self.outcome.lacking.update(filter(None, [record.launch.gated_for]))
             finished.append(Finished(record.launch.launch_id, status, came))
@@ -219,12 +228,21 @@ class Launching:
         if rests := tuple(self._rests(refused)):
             self.ledger.rest(*rests)
         if finished:
+            self._close_stops([node for each in finished for node in each.nodes])
             self.ledger.finish_launches(*finished)
-        ended = {one.instance_id for one in launched if not one.is_alive}
+        over = {one.instance_id for one in launched if not one.is_alive}
         nodes = [node for each in finished for node in each.nodes]
-        self._return([node for node in nodes if node.instance_id not in ended])
+        self._return([node for node in nodes if node.instance_id not in over], unstarted)
         self.outcome.launched.extend(launched)
         self.outcome.refused.extend(refused)
+
+    def _close_stops(self, started: Sequence[NodeRecord]) -> None:
+        """Count what these have cost while they were stopped, before they are new nodes."""
+        before = {each.instance_id: each for each in self.snapshot.nodes}
+        stops = [before[each.instance_id] for each in started if each.is_started]
+        counted = [ended(each, self.clock.now_s()) for each in stops if each.ended_at_s is None]
+        if counted:
+            self.ledger.charge(counted)
 
     def _known(self, launch: Launch) -> dict[str, str]:
         """The nodes that an earlier planner wrote down of it, and the gang of each."""
@@ -242,8 +260,10 @@ class Launching:
         """How far it came, of which no planner has noted anything."""
         return Phase.JOINED if one.instance_id in self._joined else Phase.LAUNCHED
 
-    def _return(self, nodes: Sequence[NodeRecord]) -> None:
+    def _return(self, nodes: Sequence[NodeRecord], unstarted: Sequence[str]) -> None:
         """End what came beyond whole gangs; the ledger has let go of it, so the next plan would.
+        And what EC2 does not start for another reason than that it has none: it would be asked for
+        again and again.
 
         What a dead planner bought may have joined meanwhile: then it leaves Slurm first.
         """
@@ -252,11 +272,12 @@ class Launching:
             for one in nodes
             if one.phase is Phase.RELEASED and one.instance_id not in self._joined
         ]
+        spare += unstarted
         if spare:
             try:
                 self.compute.terminate(spare)
             except TidegateError as trouble:
-                self.outcome.trouble.append(f"{len(spare)} nodes of no gang end later: {trouble}")
+                self.outcome.trouble.append(f"{len(spare)} nodes of no use end later: {trouble}")
 
     def _rests(self, refused: Sequence[Refusal]) -> Iterator[Resting]:
         """From now on: EC2 may have taken as long to answer as the shortest rest lasts."""
@@ -325,6 +346,7 @@ def _node_record(
         account=launch.account,
         user=cluster.counted(launch.user),
         template=instance.template,
+        is_started=bool(launch.starts),
         layout=launch.layout,
         for_jobs=(gang,) if gang in launch.for_jobs else jobs_of(launch, number),
     )

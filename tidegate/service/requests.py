@@ -65,6 +65,8 @@ def fleet_request(
     tags |= {key: value[:TAG_VALUE_MAX] for key, value in owner.items() if value}
     if template.digest:
         tags[TEMPLATE_TAG] = template.digest
+    if launch.starts:  # it has the tags of its former launch
+        tags = dict.fromkeys((GATE_TAG, MIG_TAG, DATA_TAG, *owner), "") | tags
     return FleetRequest(
         client_token=client_token(cluster, launch.launch_id),
         launch_template_id=template.template_id,
@@ -83,6 +85,7 @@ def fleet_request(
             for priority, each in enumerate(launch.offerings)
         ),
         tags=tuple(sorted(tags.items())),
+        starts=launch.starts,
     )
 
 

@@ -14,9 +14,9 @@ from tidegate.core.model.events import SpotInterruption
 from tidegate.core.model.orders import Order, OrderKind
 from tidegate.core.model.slurm import SetBy
 from tidegate.sim.draw import stream
-from tidegate.sim.ec2 import by_priority
 from tidegate.sim.faults import Faults, Killed, no_faults
 from tidegate.sim.options import WorldOptions
+from tidegate.sim.placement import by_priority
 from tidegate.sim.slurm_parts import SimNode
 from tidegate.sim.world import SimWorld
 

@@ -10,7 +10,7 @@ from tidegate.core.model.cluster import Cluster, Limits, Partition, Pool, Rebala
 from tidegate.core.model.ec2 import InstanceType, Market, Offering
 from tidegate.core.model.site_check import SiteCheck
 from tidegate.core.model.slurm import Association
-from tidegate.sim import draw_moves
+from tidegate.sim import draw_moves, draw_stopped
 from tidegate.sim.clock import START_S
 from tidegate.sim.draw_headroom import with_headroom
 from tidegate.sim.draw_idle import with_idle_gpus, with_long_days
@@ -74,6 +74,7 @@ DRAWN_APART = {
     "image": 0.25,
     "prices": 0.2,
     "tests": 0.15,
+    "starts": 0.5,
 }
 
 
@@ -91,6 +92,9 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
     moves = stream(seed, "moves")
     is_moving = moves.random() < draw_moves.SHARE
     safety_s = draw_moves.SAFETY_S if is_moving else safety_s
+    stops = stream(seed, "stopped")
+    is_stopping = stops.random() < draw_stopped.SHARE
+    safety_s = draw_stopped.SAFETY_S if is_stopping else safety_s
     older = (name for name in FAULTS if name not in DRAWN_APART)
     some = frozenset(name for name in older if chance.random() < OFTEN.get(name, 0.3))
     apart = DRAWN_APART.items()
@@ -100,6 +104,7 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
     cluster = with_headroom(stream(seed, "headroom"), _cluster(chance, size, is_tight=is_tight))
     cluster = draw_moves.with_spot(moves, cluster, ON_DEMAND_USD) if is_moving else cluster
     cluster = _letting_go(leaving, cluster)
+    cluster = draw_stopped.with_stopped(stops, cluster, ON_DEMAND_USD) if is_stopping else cluster
     cluster = with_budget(stream(seed, "budget"), cluster)
     cluster = with_waiting(stream(seed, "waiting"), cluster)
     prepaid = stream(seed, "prepaid")
@@ -229,6 +234,7 @@ def _arrivals(
     seed: int, cluster: Cluster, size: str, safety_s: float, *, is_tight: bool
 ) -> tuple[Arrival, ...]:
     plain = draw_arrivals(stream(seed, "jobs"), cluster, size, safety_s, is_tight=is_tight)
+    plain = draw_stopped.with_later(plain, cluster)
     begins = with_begin(stream(seed, "begin"), plain)
     components = with_components(stream(seed, "het"), begins, cluster)
     gangs = with_equal_gangs(stream(seed, "equal gangs"), components, cluster)

@@ -8,7 +8,6 @@ from tidegate.core.model.ec2 import (
     LAUNCH_TAG,
     POOL_TAG,
     TEMPLATE_TAG,
-    Cure,
     FleetRequest,
     FleetResult,
     Instance,
@@ -17,12 +16,19 @@ from tidegate.core.model.ec2 import (
     Offering,
     Override,
     Refusal,
-    RefusalKind,
     template_name,
 )
 from tidegate.core.model.errors import RequestMismatch, TidegateError
 from tidegate.ports import Answered, Clock
+from tidegate.sim.ec2_refusals import (
+    no_address,
+    no_capacity,
+    no_template,
+    over_quota,
+    too_many_requests,
+)
 from tidegate.sim.faults import Faults, effect, no_faults
+from tidegate.sim.placement import by_priority
 from tidegate.sim.prepaid import Prepaid
 
 PLENTY = 1_000_000
@@ -32,16 +38,6 @@ PLENTY = 1_000_000
 ANSWERED, LOST = 0.4, 0.5
 
 ENDED_SHOWN_S = 3600.0  # how long EC2 shows what has ended to whoever asks for it
-
-QUOTA_CODES = {
-    Market.ON_DEMAND: "VcpuLimitExceeded",
-    Market.SPOT: "MaxSpotInstanceCountExceeded",
-}
-
-
-def by_priority(request: FleetRequest) -> Sequence[Override]:
-    """The order that was asked for."""
-    return sorted(request.overrides, key=lambda override: override.priority)
 
 
 @dataclass(slots=True)
@@ -58,7 +54,8 @@ class SimCompute:
     again; else EC2 does nothing and says nothing, which its documents leave open for fleets.
     `ranked`: the order in which EC2 tries the overrides; on spot it weighs capacity above ours.
     `billed`: since when each instance is billed as what it is billed as now.
-    `stopped`: since when, of what EC2 has stopped and nobody has ended.
+    `stopped`: since when, of what EC2 or a planner has stopped and nobody has ended or started;
+    for `stopping_s` it stops still, and is not started.
     `luck`: 0 to 1, for the order of what is asked side by side, 0: one after the other.
     `in_flight` hears how many requests are on their way, before EC2 has any.
     `on_request`, `on_terminate`: called before EC2 acts; `on_launch`, `on_end`: with each
@@ -74,6 +71,7 @@ class SimCompute:
     prepaid: Prepaid = field(default_factory=Prepaid)
     describe_lag_s: float = 0.0
     ending_s: float = 0.0
+    stopping_s: float = 0.0
     repeats_answers: bool = True
     ranked: Callable[[FleetRequest], Sequence[Override]] = by_priority
     luck: Callable[[], float] = lambda: 0.0
@@ -90,6 +88,7 @@ class SimCompute:
     billed: dict[str, float] = field(default_factory=dict)
     stopped: dict[str, float] = field(default_factory=dict)
     _living: dict[str, Instance] = field(default_factory=dict)
+    _shown_stopped_until_s: dict[str, float] = field(default_factory=dict)
     _hidden_until_s: dict[str, float] = field(default_factory=dict)
     _ended_at_s: dict[str, float] = field(default_factory=dict)
     _answers: dict[str, tuple[FleetRequest, FleetResult]] = field(default_factory=dict)
@@ -110,7 +109,9 @@ class SimCompute:
                     answered.append(Answered(asked, self._asked(asked)))
                 else:
                     came = answered.pop(int(self.luck() * len(answered)))
-                    self._hear(came)
+                    if isinstance(came.result, FleetResult):
+                        for hear in self.on_answer:
+                            hear(came.result)
                     yield (came,)
         finally:
             for request in under_way:
@@ -134,6 +135,8 @@ class SimCompute:
     def _take(self, request: FleetRequest) -> FleetResult:
         """EC2 has the request; it knows what it answered under this token."""
         self.requests.append(request)
+        if request.starts:
+            return self._start(request)
         answered = self._answers.get(request.client_token)
         if answered and answered[0] != request:
             raise RequestMismatch(f"token {request.client_token} came with another request")
@@ -143,19 +146,14 @@ class SimCompute:
         self._answers[request.client_token] = (request, result)
         return result
 
-    def _hear(self, answered: Answered) -> None:
-        if isinstance(answered.result, FleetResult):
-            for hear in self.on_answer:
-                hear(answered.result)
-
     def instances(self) -> tuple[Instance, ...]:
         with effect(self.faults, "instances"):
             now_s = self.clock.now_s()
             ended = self._ended_at_s.items() if self.ending_s else ()
-            ending = [i for i, at_s in ended if now_s < at_s + self.ending_s]
-            stopped = (self.everything[each] for each in self.stopped)
-            seen = self._seen((*self.live(), *(self._ending(each) for each in ending), *stopped))
-        return seen
+            ending = [self.everything[i] for i, at_s in ended if now_s < at_s + self.ending_s]
+            going = (replace(one, state=InstanceState.SHUTTING_DOWN) for one in ending)
+            there = (self._shown(each) for each in (*self._living, *self.stopped))
+            return self._seen((*there, *going))
 
     def launched_by(self, launch_ids: Collection[str]) -> tuple[Instance, ...]:
         with effect(self.faults, "launched_by"):
@@ -165,8 +163,7 @@ class SimCompute:
                 for name, one in self.everything.items()
                 if one.launch_id in launch_ids and self._ended_at_s.get(name, since_s) >= since_s
             )
-            seen = self._seen(shown)
-        return seen
+            return self._seen(shown)
 
     def _seen(self, shown: Iterable[Instance]) -> tuple[Instance, ...]:
         now_s, hidden = self.clock.now_s(), self._hidden_until_s
@@ -179,9 +176,47 @@ class SimCompute:
             self.terminated.append(tuple(instance_ids))
             for instance_id in instance_ids:
                 self.end(instance_id)
-                if instance_id in self.stopped:
-                    del self.stopped[instance_id]
-                    self.put(replace(self.everything[instance_id], state=InstanceState.TERMINATED))
+                self.forget(instance_id)
+
+    def forget(self, instance_id: str) -> None:
+        """End what is stopped, if it is."""
+        if self.stopped.pop(instance_id, None) is not None:
+            self.put(replace(self.everything[instance_id], state=InstanceState.TERMINATED))
+
+    def stop(self, instance_ids: Sequence[str]) -> None:
+        for tell in self.on_terminate:
+            tell(tuple(instance_ids))
+        with effect(self.faults, "stop"):
+            for instance_id in instance_ids:
+                self.halt(instance_id)
+
+    def _start(self, request: FleetRequest) -> FleetResult:
+        """Its tags are set whatever comes of it."""
+        name, launch_id = request.starts, dict(request.tags).get(LAUNCH_TAG, "")
+        one = self.everything.get(name)
+        if one is None or not (self.is_live(name) or name in self.stopped):
+            return FleetResult((), ())
+        one = self.everything[name] = replace(one, launch_id=launch_id)
+        if self.is_live(name):
+            self._living[name] = one
+            return FleetResult((one,), ())
+        if self._shown(name).state is InstanceState.STOPPING:
+            return FleetResult((), ())
+        taken, refusals = self._choose(request)
+        if not taken:
+            return FleetResult((), tuple(refusals))
+        del self.stopped[name]
+        self._shown_stopped_until_s[name] = self.clock.now_s() + self.describe_lag_s
+        return FleetResult((self._run(one, taken[0], request.launch_template_id),), ())
+
+    def _shown(self, instance_id: str) -> Instance:
+        """As Describe has it: it stops for a while, and what was started is shown as it was."""
+        one, now_s = self.everything[instance_id], self.clock.now_s()
+        stopping_s = now_s - self.stopped.get(instance_id, 0.0)
+        if instance_id in self.stopped and stopping_s < self.stopping_s:
+            return replace(one, state=InstanceState.STOPPING)
+        is_late = now_s < self._shown_stopped_until_s.get(instance_id, 0.0)
+        return replace(one, state=InstanceState.STOPPED) if is_late else one
 
     def live(self) -> tuple[Instance, ...]:
         """What really exists, whatever `instances()` shows yet."""
@@ -219,17 +254,19 @@ class SimCompute:
             self.fill_reservation(left)
 
     def retire(self, instance_id: str) -> None:
-        """The host fails as announced: spot is ended. Others EC2 stops: their root is on EBS, and
-        they are there, and no more than that, until somebody ends them.
-        """
-        if not self.is_live(instance_id):
+        """The host fails as announced: spot is ended, others are stopped: their root is on EBS."""
+        self.halt(instance_id)
+        self.end(instance_id)
+
+    def halt(self, instance_id: str) -> None:
+        """It is stopped: it runs no more, and may be started. Spot is not, nor what has ended."""
+        one = self.everything.get(instance_id)
+        if one is None or not self.is_live(instance_id) or one.offering.market is Market.SPOT:
             return
         self.end(instance_id)
-        one = self.everything[instance_id]
-        if one.offering.market is not Market.SPOT:
-            self.everything[instance_id] = replace(one, state=InstanceState.STOPPED)
-            self.stopped[instance_id] = self.clock.now_s()
-            del self._ended_at_s[instance_id]
+        self.everything[instance_id] = replace(one, state=InstanceState.STOPPED)
+        self.stopped[instance_id] = self.clock.now_s()
+        del self._ended_at_s[instance_id]
 
     def fill_reservation(self, reservation: Reservation) -> None:
         """EC2 takes what runs on demand and fits into an open reservation that has room."""
@@ -254,13 +291,10 @@ class SimCompute:
                 on_demand = replace(one.offering, market=Market.ON_DEMAND)
                 self.put(replace(one, offering=on_demand, capacity_reservation_id=""))
 
-    def _ending(self, instance_id: str) -> Instance:
-        return replace(self.everything[instance_id], state=InstanceState.SHUTTING_DOWN)
-
     def _buy(self, request: FleetRequest) -> FleetResult:
         name = template_name(request.launch_template_id, request.launch_template_version)
         if name in self.missing:
-            return FleetResult((), _no_template(request))
+            return FleetResult((), no_template(request))
         taken, refusals = self._choose(request)
         tags = dict(request.tags)
         template_id = request.launch_template_id
@@ -321,56 +355,41 @@ class SimCompute:
 
     def _refusal(self, offering: Offering, override: Override, *, is_quota: bool) -> Refusal:
         if offering in self.throttled:
-            words = "Request limit exceeded."
-            return Refusal(offering, RefusalKind.THROTTLED, "RequestLimitExceeded", words)
+            return too_many_requests(offering)
         if override.subnet_id in self.full_subnets:
-            code = "InsufficientFreeAddressesInSubnet"
-            words = f"There are not enough free addresses in subnet '{override.subnet_id}'."
-            return Refusal(offering, RefusalKind.SUBNET, code, words)
-        if is_quota:
-            words = "You have requested more than your current limit allows."
-            return Refusal(offering, RefusalKind.QUOTA, QUOTA_CODES[offering.market], words)
-        if offering.market.is_prepaid:
-            words = "Requested count exceeds available capacity in the Capacity Reservation."
-            return Refusal(offering, RefusalKind.CAPACITY, "ReservationCapacityExceeded", words)
-        words = (
-            f"We currently do not have sufficient {offering.instance_type} capacity in the "
-            f"Availability Zone you requested ({offering.zone})."
-        )
-        return Refusal(offering, RefusalKind.CAPACITY, "InsufficientInstanceCapacity", words)
+            return no_address(offering, override.subnet_id)
+        return over_quota(offering) if is_quota else no_capacity(offering)
 
     def _launch(self, asked: Offering, tags: dict[str, str], template_id: str) -> Instance:
         """The answer names the market that was asked for, whatever Describe will show."""
-        name, now_s = f"i-{len(self.everything) + 1:017x}", self.clock.now_s()
+        name = f"i-{len(self.everything) + 1:017x}"
+        state, now_s = InstanceState.PENDING, self.clock.now_s()
+        launch_id, pool = tags.get(LAUNCH_TAG, ""), tags.get(POOL_TAG, "")
+        template = tags.get(TEMPLATE_TAG, "")
+        one = Instance(name, asked, state, now_s, launch_id, pool, template)
+        launched = self._run(one, asked, template_id)
+        if self.describe_lag_s:
+            self.hide(name, self.describe_lag_s)
+        return launched
+
+    def _run(self, one: Instance, asked: Offering, template_id: str) -> Instance:
+        """It runs from now on, new or started."""
+        name, now_s = one.instance_id, self.clock.now_s()
         offering, place = asked, ""
         if self.prepaid.reservations:
             offering = self.prepaid.take(name, asked, now_s, template_id)
             place = self.prepaid.held[name].id if name in self.prepaid.held else ""
         if offering in self.shortages:
             self.shortages[offering] -= 1
-        instance = Instance(
-            instance_id=name,
+        instance = replace(
+            one,
             offering=offering,
             state=InstanceState.PENDING,
             launched_at_s=now_s,
-            launch_id=tags.get(LAUNCH_TAG, ""),
-            pool=tags.get(POOL_TAG, ""),
-            template=tags.get(TEMPLATE_TAG, ""),
             capacity_reservation_id=place,
         )
-        running = replace(instance, state=InstanceState.RUNNING)
-        self.put(running)
-        if self.describe_lag_s:
-            self.hide(instance.instance_id, self.describe_lag_s)
+        self.put(replace(instance, state=InstanceState.RUNNING))
+        self.billed[name] = now_s
         for tell in self.on_launch:
             tell(instance)
         return replace(instance, offering=asked, capacity_reservation_id="")
-
-
-def _no_template(request: FleetRequest) -> tuple[Refusal, ...]:
-    """Of all that was asked for: none of it is to blame."""
-    code, words = "InvalidLaunchTemplateId.VersionNotFound", "Could not find the template version."
-    asked = {Offering(each.instance_type, each.zone, request.market) for each in request.overrides}
-    return tuple(
-        Refusal(each, RefusalKind.OTHER, code, words, Cure.TEMPLATE) for each in sorted(asked)
-    )

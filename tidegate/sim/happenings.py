@@ -25,12 +25,15 @@ from tidegate.sim.people import People
 from tidegate.sim.prepaid import ec2_ends_at_s
 from tidegate.sim.sickness import believe_again, fall_ill, lose_gpu, spoil_a_place
 from tidegate.sim.slurm_parts import SimNode, SubmitRefused
+from tidegate.sim.stops import spoil_stops
 
 RECONCILE_S = 300.0
 # Nothing keeps a person from beginning like us.
 OPERATORS = ("ada: looking at a fan", "tidegate: leave it to me, ada")
 NOTICE_S = 120.0  # of the end of a capacity block
 WAVE_S = 3.0  # between the notices of one storm
+SPOILERS = {"places": spoil_a_place, "image": spoil_image}
+SPOILERS |= {"prices": move_market, "starts": spoil_stops}
 HINTED_AGAIN_S = 120.0  # from a word of AWS Health to EC2's own at the latest
 
 
@@ -83,12 +86,9 @@ class Happenings:
                 if reservation.market is Market.CAPACITY_BLOCK:
                     self._at(ends_at_s - START_S - NOTICE_S, self._warn_of_end, reservation)
         self._reconcile()
-        if "places" in options.faults:
-            spoil_a_place(self.chaos)
-        if "image" in options.faults:
-            spoil_image(self.chaos)
-        if "prices" in options.faults:
-            move_market(self.chaos)
+        for fault, begin in SPOILERS.items():
+            if fault in options.faults:
+                begin(self.chaos)
         if options.faults & {"sick", "places", "gpu", "tests"}:
             believe_again(self.chaos)
         if options.calendar:

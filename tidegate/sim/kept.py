@@ -57,3 +57,14 @@ def is_block_ending(world: SimWorld, name: str) -> bool:
     if block is None or block.market is not Market.CAPACITY_BLOCK or not block.ends_at_s:
         return False
     return world.clock.now_s() >= block.ends_at_s - BLOCK_DRAIN_S
+
+
+def stopped_of(world: SimWorld) -> set[str]:
+    """What stands still as its pool wants it: no more of a pool than it keeps so."""
+    found: set[str] = set()
+    for pool in world.cluster.pools:
+        nodes = (world.ledger.all_nodes.get(name) for name in world.compute.stopped)
+        told = (node for node in nodes if node and node.stopped_at_s is not None)
+        ours = [node.instance_id for node in told if node.pool == pool.name]
+        found.update(ours if len(ours) <= pool.stopped_nodes else ())
+    return found

@@ -42,7 +42,8 @@ class SimLedger:
 
     A commit repeated by the planner that made it answers False here. DynamoDB answers True
     when it can still tell; a planner must live with either. `on_commit` hears each answer.
-    `all_prices`: node -> until when it cost how many USD per hour, for prices that ended.
+    `all_prices`: node -> until when it cost how many USD per hour, for prices that ended;
+    `all_former`: what nodes were until they were started again, with theirs.
     """
 
     clock: Clock
@@ -57,6 +58,9 @@ class SimLedger:
     all_overrides: dict[str, ScheduleOverride] = field(default_factory=dict)
     all_spent: dict[tuple[str, str], Charge] = field(default_factory=dict)
     all_prices: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    all_former: list[tuple[NodeRecord, tuple[tuple[float, float], ...]]] = field(
+        default_factory=list
+    )
     all_bills: list[Bill] = field(default_factory=list)
     all_losses: dict[str, Losses] = field(default_factory=dict)
     all_pool_history: dict[str, PoolHistory] = field(default_factory=dict)
@@ -139,9 +143,19 @@ class SimLedger:
             with effect(self.faults, "finish_launches"):
                 for part in chunk:
                     if isinstance(part, NodeRecord):
-                        self.all_nodes.setdefault(part.instance_id, part)
+                        self._note(part)
                     else:
                         self._close(part)
+
+    def _note(self, node: NodeRecord) -> None:
+        known = self.all_nodes.get(node.instance_id)
+        if known and node.is_started and known.stopped_at_s is not None:
+            if known.launch_id != node.launch_id:
+                prices = tuple(self.all_prices.pop(node.instance_id, ()))
+                self.all_former.append((known, prices))
+                self.all_nodes[node.instance_id] = node
+        elif known is None:
+            self.all_nodes[node.instance_id] = node
 
     def _close(self, finished: Finished) -> None:
         record = self.all_launches.get(finished.launch_id)
@@ -156,6 +170,12 @@ class SimLedger:
                 if phase is Phase.JOINED:
                     moved = replace(moved, joined_at_s=self.clock.now_s())
                 self.all_nodes[node.instance_id] = moved
+
+    def stop_nodes(self, instance_ids: Collection[str]) -> None:
+        for node in self._known("stop_nodes", instance_ids):
+            if node.phase <= Phase.RELEASED and node.stopped_at_s is None:
+                stopped = replace(node, phase=Phase.RELEASED, stopped_at_s=self.clock.now_s())
+                self.all_nodes[node.instance_id] = stopped
 
     def charge(self, stretches: Sequence[Stretch]) -> None:
         with effect(self.faults, "charge"):

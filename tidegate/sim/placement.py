@@ -1,7 +1,9 @@
 """What the deployed stack says about where and from what nodes are made, in a simulated cluster."""
 
+from collections.abc import Sequence
+
 from tidegate.core.model.cluster import Cluster, named_key, reserved_key
-from tidegate.core.model.ec2 import Market, Template
+from tidegate.core.model.ec2 import FleetRequest, Market, Override, Template
 from tidegate.service.requests import Placement
 
 
@@ -18,3 +20,8 @@ def placement(cluster: Cluster, digest: str = "one-1") -> Placement:
         {key: Template(f"lt-{key}", digest.rpartition("-")[2], digest) for key in keys},
         {zone: f"subnet-{zone}" for zone in zones},
     )
+
+
+def by_priority(request: FleetRequest) -> Sequence[Override]:
+    """The order that was asked for."""
+    return sorted(request.overrides, key=lambda override: override.priority)

@@ -17,7 +17,7 @@ from tidegate.core.model.why import Why
 from tidegate.core.offers.loss import Losses
 from tidegate.service.control import Looked
 from tidegate.sim.due import due_by_s
-from tidegate.sim.kept import most_kept
+from tidegate.sim.kept import most_kept, stopped_of
 from tidegate.sim.slurm_parts import SimJob, Submit, caps_over
 from tidegate.sim.world import SimWorld
 
@@ -39,7 +39,7 @@ def waiting_for(world: SimWorld, last: Looked | None) -> str | None:
             return f"job {job.job_id} waits: {_verdict(job, last)}"
         if not _is_unmet(job, last):
             return f"job {job.job_id} can never run, and no plan says why: {_verdict(job, last)}"
-    kept = _kept(world)
+    kept, stopped = _kept(world), stopped_of(world)
     for one in world.compute.live():
         if one.instance_id not in kept:
             return f"{one.instance_id} still runs"
@@ -53,7 +53,7 @@ def waiting_for(world: SimWorld, last: Looked | None) -> str | None:
         if record.status is LaunchStatus.RECORDED:
             return f"launch {record.launch.launch_id} is still in doubt"
     for node in world.ledger.all_nodes.values():
-        if node.phase < Phase.TERMINATED and node.instance_id not in kept:
+        if node.phase < Phase.TERMINATED and node.instance_id not in (*kept, *stopped):
             return f"{node.instance_id} is still {node.phase.name} in the ledger"
     return _lacking(world, kept)
 

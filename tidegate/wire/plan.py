@@ -18,6 +18,7 @@ from tidegate.core.model.plan import (
     Rest,
     Resume,
     Send,
+    Stop,
     Terminate,
     Watch,
 )
@@ -56,6 +57,7 @@ class LaunchModel(_Action):
     gangs: tuple[str, ...] = Field(
         default=(), description="equal gangs that share it, of min_count nodes each"
     )
+    starts: str = Field(default="", description="the stopped node that it starts; empty: none")
     usd_per_hour: float = Field(description="of all nodes, at the dearest override")
     reason: str = Field(description="why")
 
@@ -84,6 +86,13 @@ class TerminateModel(_Action):
     instance_ids: tuple[str, ...] = Field(description="EC2's ids")
 
 
+class StopModel(_Action):
+    """Stop instances, to be started again."""
+
+    action: Literal["stop"] = "stop"
+    instance_ids: tuple[str, ...] = Field(description="EC2's ids")
+
+
 class NoteModel(_Action):
     """Write something down in the ledger; nothing is bought, ordered or ended."""
 
@@ -94,7 +103,7 @@ class NoteModel(_Action):
 
 
 ActionModel = Annotated[
-    LaunchModel | ResumeModel | OrderModel | TerminateModel | NoteModel,
+    LaunchModel | ResumeModel | OrderModel | TerminateModel | StopModel | NoteModel,
     Field(discriminator="action"),
 ]
 
@@ -198,6 +207,8 @@ def _action(action: Action, snapshot: Snapshot) -> ActionModel:
             return OrderModel(sentence=said, kind=order.kind, names=order.names, text=order.text)
         case Terminate():
             return TerminateModel(sentence=said, instance_ids=action.instance_ids)
+        case Stop():
+            return StopModel(sentence=said, instance_ids=action.instance_ids)
         case Mark():
             return NoteModel(action="mark", sentence=said, of=action.instance_id)
         case Reprice():
@@ -233,6 +244,7 @@ def _launch(launch: Launch, snapshot: Snapshot) -> LaunchModel:
         jobs=launch.for_jobs,
         gated_for=launch.gated_for,
         gangs=launch.gangs,
+        starts=launch.starts,
         usd_per_hour=launch.count * launch.usd_per_hour_each,
         reason=launch.reason,
     )

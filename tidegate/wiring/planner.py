@@ -9,7 +9,8 @@ from tidegate.adapters.ec2 import Ec2Compute
 from tidegate.adapters.notices import SnsNotices
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.frozen import frozen
-from tidegate.ports import Calendar, DeadLooks, Decisions, DryRuns
+from tidegate.ports import Calendar, Decisions, DryRuns
+from tidegate.ports.dead_looks import DeadLooks
 from tidegate.service.control import Control
 from tidegate.service.requests import Placement
 from tidegate.service.telling import Teller

@@ -23,6 +23,7 @@ from tidegate.core.model.plan import (
     Rest,
     Resume,
     Send,
+    Stop,
     Terminate,
     Watch,
 )
@@ -121,6 +122,8 @@ class Narrator:
                 return self._ordered(action.order, action)
             case Terminate():
                 return self._about_nodes("terminate", action, action.instance_ids)
+            case Stop():
+                return self._about_nodes("stop", action, action.instance_ids)
             case Mark():
                 return self._about_nodes(action.code, action, (action.instance_id,))
             case Reprice():

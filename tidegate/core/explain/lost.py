@@ -14,6 +14,7 @@ from typing import assert_never
 from tidegate.core.fleet.drains import Hand, hand
 from tidegate.core.fleet.holds import hold_of
 from tidegate.core.fleet.members import Member, members
+from tidegate.core.fleet.stopped import stands
 from tidegate.core.model.budgets import DisruptionReason, tightest
 from tidegate.core.model.devices import Devices
 from tidegate.core.model.drain_reason import sentence_of
@@ -194,7 +195,7 @@ class Gpus:
 
 def lost_nodes(snapshot: Snapshot) -> tuple[Lost, ...]:
     """Every node of no use, by name. Meaningless while the head is silent."""
-    ours = ((each, cell_of(each, snapshot)) for each in members(snapshot))
+    ours = ((e, cell_of(e, snapshot)) for e in members(snapshot) if not stands(e))
     found = [_lost(each, cell, snapshot) for each, cell in ours if cell.is_lost]
     strays = ((each, _stray(each, snapshot)) for each in _strays(snapshot))
     found += [

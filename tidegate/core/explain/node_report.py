@@ -12,6 +12,7 @@ from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.fleet.members import Member, members
 from tidegate.core.fleet.orphans import orphaned
 from tidegate.core.fleet.rollout import goes_on
+from tidegate.core.fleet.stopped import KEPT_MAX_S, stands, why_stale
 from tidegate.core.fleet.templates import Roll, rollout_of, to_be
 from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.cluster import Pool
@@ -31,6 +32,7 @@ SECONDS_PER_HOUR = 3600.0
 
 # The stage of a node that Slurm does not know yet.
 BOOTING = "booting"
+STOPPED = "stopped"  # as EC2 says, by our doing
 
 
 @frozen
@@ -66,8 +68,8 @@ class Prospect:
 
 
 def node_reports(snapshot: Snapshot) -> tuple[NodeReport, ...]:
-    """Every node that EC2 may still bill, pool by pool, the oldest first."""
-    found = [each for each in members(snapshot) if is_billed(each)]
+    """Every node that EC2 may still bill, if for its disk alone, pool by pool, the oldest first."""
+    found = [each for each in members(snapshot) if is_billed(each) or stands(each)]
     found.sort(key=lambda each: (each.pool, each.launched_at_s, each.instance_id))
     ahead = prospects(snapshot)
     return tuple(
@@ -79,6 +81,8 @@ def node_reports(snapshot: Snapshot) -> tuple[NodeReport, ...]:
 def _report(
     member: Member, jobs: tuple[str, ...], snapshot: Snapshot, ahead: Prospect | None
 ) -> NodeReport:
+    if member.record and stands(member):
+        return _stopped(member, member.record, snapshot)
     ends = _ends(member, jobs, snapshot)
     if ahead and ahead.goes and not (member.node and member.node.state.is_drain):
         ends = f"{ahead.goes}{'; leaves when its jobs have ended' if jobs else ''}"
@@ -95,6 +99,23 @@ def _report(
         ends=ends,
         held=ahead.held if ahead else "",
         checked=checked(member, snapshot),
+    )
+
+
+def _stopped(member: Member, record: NodeRecord, snapshot: Snapshot) -> NodeReport:
+    """Its age and cost are those of its stop."""
+    stopped_at_s = record.stopped_at_s or snapshot.now_s
+    age_s = max(snapshot.now_s - stopped_at_s, 0.0)
+    ends = f"started when a job comes for its type; ends at {moment(stopped_at_s + KEPT_MAX_S)} UTC"
+    return NodeReport(
+        name=member.instance_id,
+        pool=member.pool,
+        offering=str(member.offering),
+        stage=STOPPED,
+        age_s=round(age_s, 1),
+        usd=round(age_s / SECONDS_PER_HOUR * record.usd_per_hour, 4),
+        jobs=(),
+        ends=why_stale(record, snapshot) or ends,
     )
 
 

@@ -13,6 +13,7 @@ from tidegate.core.model.plan import (
     Rest,
     Resume,
     Send,
+    Stop,
     Terminate,
     Watch,
 )
@@ -29,6 +30,8 @@ def sentence(action: Action) -> str:
             return f"{action.order.kind} {', '.join(action.order.names)}: {action.reason}"
         case Terminate():
             return f"terminate {', '.join(action.instance_ids)}: {action.reason}"
+        case Stop():
+            return f"stop {', '.join(action.instance_ids)}: {action.reason}"
         case Mark():
             return f"note {action.instance_id} as {action.phase.name.lower()}: {action.reason}"
         case Reprice():

@@ -1,9 +1,23 @@
-"""Nodes that came and are no good: what they came from rests."""
+"""Nodes that came: what they are taken for, and what rests since they are no good."""
 
 from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.ec2 import Instance
 from tidegate.core.model.ledger import NodeRecord
 from tidegate.core.model.plan import Action, Rest
 from tidegate.core.model.slurm import Node
+
+
+def record_of(instance: Instance, cluster: Cluster) -> NodeRecord:
+    """Of an instance that carries our tags and whose own record was lost."""
+    return NodeRecord(
+        instance.instance_id,
+        instance.launch_id,
+        instance.pool,
+        instance.offering,
+        instance.launched_at_s,
+        cluster.prices.get(instance.offering, 0.0),
+        template=instance.template,
+    )
 
 
 def rest(record: NodeRecord, code: str, reason: str) -> Rest:

@@ -6,11 +6,12 @@ from enum import Enum, auto
 from tidegate.core.fleet.drains import Hand, hand, told_by
 from tidegate.core.fleet.findings import doubt, stopped_by
 from tidegate.core.fleet.holds import held_by, is_held
-from tidegate.core.fleet.joins import disappoints, rest
+from tidegate.core.fleet.joins import disappoints, record_of, rest
 from tidegate.core.fleet.ladder import Step, next_step
 from tidegate.core.fleet.members import Member
-from tidegate.core.fleet.orphans import end_stopped, ended_mark
+from tidegate.core.fleet.orphans import ended_mark, sure_end
 from tidegate.core.fleet.resume import is_kept
+from tidegate.core.fleet.stopped import of_stopped, starting
 from tidegate.core.interruption.save import is_announced, reclaim_at_s
 from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.drain_reason import DrainCode, DrainReason, read, sentence_of
@@ -22,6 +23,8 @@ from tidegate.core.model.resting import TAKEN_BACK
 from tidegate.core.model.slurm import Node
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.reservations import block_drains_at_s
+
+RELEASED = "released by Slurm"
 
 # Why an offering rests that EC2 gave: what came of it was no good.
 BOOT_FAILED, ENDED_WHILE_BOOTING = "BootstrapFailed", "EndedWhileBooting"
@@ -136,12 +139,14 @@ def _judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judg
     seen_at_s = now_s - snapshot.digest_age_s
     if member.record is None:
         return _judge_unrecorded(member, snapshot, in_doubt)
+    if member.record.stopped_at_s is not None:
+        return _judge_stopped(member, snapshot)
     is_late = seen_at_s - member.launched_at_s > timings.boot_bound_s
     # Left out by one Describe, an instance may boot all the same; EC2's events tell of its end.
     if member.is_gone(now_s, timings.describe_lag_s) and (is_late or not member.may_boot):
         return _judge_gone(member, snapshot)
     if member.is_let_go:
-        return _end(member, "released by Slurm")
+        return _end(member, RELEASED)
     if member.record.phase is Phase.RELEASED:
         if member.node is not None and _is_a_persons(member.node, snapshot):
             return Judged(member, Use.LEAVING, reason=f"drained by others: {member.node.reason}")
@@ -168,27 +173,28 @@ def _judge_unrecorded(member: Member, snapshot: Snapshot, in_doubt: frozenset[st
     assert instance is not None
     if not instance.is_alive or instance.launch_id in in_doubt:
         return Judged(member, Use.NONE)
-    usd = snapshot.cluster.prices.get(instance.offering, 0.0)
-    record = NodeRecord(
-        instance.instance_id,
-        instance.launch_id,
-        instance.pool,
-        instance.offering,
-        instance.launched_at_s,
-        usd,
-        template=instance.template,
-    )
+    record = record_of(instance, snapshot.cluster)
     adopted = (Adopt(record, "it carries our tags and no record knows it"),)
     if member.node is not None and member.node.state.takes_jobs and snapshot.wanted.is_up:
         return Judged(member, Use.CAPACITY, adopted)
     return Judged(member, Use.LEAVING if member.node else Use.IN_FLIGHT, adopted)
 
 
+def _judge_stopped(member: Member, snapshot: Snapshot) -> Judged:
+    """It may run again, and be a node: by a launch in doubt, or since somebody has started it."""
+    if member.node is None or member.instance_id in starting(snapshot):
+        return Judged(member, Use.NONE, of_stopped(member, snapshot))
+    if member.instance is None or not member.instance.is_alive:
+        return _judge_gone(member, snapshot)
+    why = DrainCode.UNASKED, "it was stopped, and runs without a launch that started it"
+    return _leaves(member, (), OrderKind.RELEASE, why)
+
+
 def _judge_gone(member: Member, snapshot: Snapshot) -> Judged:
     if member.node is None:
         mark = ended_mark(member)
         rest = _ended_while_booting(member, snapshot)
-        return Judged(member, Use.NONE, (*_sure_end(member, snapshot.now_s), *rest, mark))
+        return Judged(member, Use.NONE, (*sure_end(member, snapshot.now_s), *rest, mark))
     is_announced = _is_announced(member, snapshot)
     looks_alive = member.is_busy and not member.node.state.is_down
     if member.instance is None and looks_alive and not is_announced:
@@ -231,13 +237,6 @@ def _is_a_persons(node: Node, snapshot: Snapshot) -> bool:
     is_theirs = hand(node, snapshot.cluster.health_reasons) is Hand.PERSON
     is_lost = node.state.is_down and not is_held(node, snapshot.now_s)
     return node.state.is_drain and not is_lost and is_theirs
-
-
-def _sure_end(member: Member, now_s: float) -> tuple[Action, ...]:
-    """Describe may leave out an instance that lives; once forgotten it would run for ever."""
-    if member.instance is not None:
-        return end_stopped(member, now_s)
-    return (Terminate((member.instance_id,), "EC2 does not show it any more"),)
 
 
 def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:

@@ -71,14 +71,23 @@ class Member:
         return self.record.gated_for if self.record else ""
 
     def is_gone(self, now_s: float, describe_lag_s: float) -> bool:
-        """EC2 has ended it. A fresh instance may be missing from Describe for a while."""
+        """EC2 has ended it. A fresh instance may be missing from Describe for a while, and one that
+        was started a moment ago may still be shown as stopped.
+        """
         if self.instance is not None:
-            return not self.instance.is_alive
+            is_late = now_s - self.launched_at_s > describe_lag_s
+            return not self.instance.is_alive and (is_late or not self.may_start)
         reclaim_at_s = self.record.reclaim_at_s if self.record else None
         if reclaim_at_s is not None and now_s < reclaim_at_s:
             return False  # one Describe that leaves it out must not cut its notice short
         is_fresh = self.record is None or self.record.phase is Phase.LAUNCHED
         return not is_fresh or now_s - self.launched_at_s > describe_lag_s
+
+    @property
+    def may_start(self) -> bool:
+        """A launch has started it, and EC2 still shows it stopped, or again."""
+        is_started = self.record is not None and self.record.is_started
+        return is_started and self.instance is not None and self.instance.is_stopped
 
     @property
     def was_booting(self) -> bool:

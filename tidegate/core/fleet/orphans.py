@@ -3,11 +3,8 @@ back, or stopped by EC2 and not ended.
 """
 
 from tidegate.core.fleet.members import Member
-from tidegate.core.model.ec2 import InstanceState
 from tidegate.core.model.ledger import Phase
 from tidegate.core.model.plan import NOTE, ORPHANED, Mark, Terminate
-
-STOPPED = (InstanceState.STOPPING, InstanceState.STOPPED)
 
 
 def ended_mark(member: Member) -> Mark:
@@ -23,6 +20,13 @@ def orphaned(silent_s: float) -> str:
     return f"it ended itself: it had heard nothing of its head for {silent_s / 60:.0f} min"
 
 
+def sure_end(member: Member, now_s: float) -> tuple[Terminate, ...]:
+    """Describe may leave out an instance that lives; once forgotten it would run for ever."""
+    if member.instance is not None:
+        return end_stopped(member, now_s)
+    return (Terminate((member.instance_id,), "EC2 does not show it any more"),)
+
+
 def end_stopped(member: Member, now_s: float) -> tuple[Terminate, ...]:
     """End what EC2 has stopped at the time that AWS Health named, or what was stopped while it
     booted: nobody starts it, and its disk costs. Another node that stops without such a word
@@ -30,7 +34,7 @@ def end_stopped(member: Member, now_s: float) -> tuple[Terminate, ...]:
 
     Source: EC2 user guide, "Instance retirement": with a root volume on EBS it is stopped.
     """
-    if member.instance is None or member.instance.state not in STOPPED:
+    if member.instance is None or not member.instance.is_stopped:
         return ()
     cordon = member.record.cordon if member.record else None
     ends_at_s = cordon.ends_at_s if cordon else None

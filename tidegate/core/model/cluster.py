@@ -85,7 +85,9 @@ class Pool:
     `max_job_time_s`: no job with a longer time limit may use the pool. A launch names at
     least `min_types` instance types where so many fit; `is_min_types_strict`: or does not
     happen. `boot_s` is the expected time from launch to joined. `checkpoint_s`: how much
-    work a requeued job of this pool loses at most, None: all of it.
+    work a requeued job of this pool loses at most, None: all of it. So many nodes that idled
+    out are stopped instead of terminated, and cost what their disks do: `stopped_usd_per_hour`
+    each.
     """
 
     name: str
@@ -109,6 +111,8 @@ class Pool:
     rebalance: Rebalance = Rebalance.IGNORE
     disruption: Disruption = DEFAULT_DISRUPTION
     is_idle_auto: bool = False
+    stopped_nodes: int = 0
+    stopped_usd_per_hour: float = 0.0
 
     @property
     def keeps_free(self) -> bool:

@@ -31,6 +31,12 @@ ACCOUNT_TAG = "tidegate:account"
 USER_TAG = "tidegate:user"
 JOB_TAG = "tidegate:job"
 
+# What differs from launch to launch, and is told anew to a stopped node that is started.
+TAGS_OF_LAUNCH = (
+    *(LAUNCH_TAG, POOL_TAG, GATE_TAG, MIG_TAG, DATA_TAG, TEMPLATE_TAG),
+    *(ACCOUNT_TAG, USER_TAG, JOB_TAG),
+)
+
 ROLE_TAG = "tidegate:role"
 HEAD_ROLE = "head"
 LOGIN_ROLE = "login"
@@ -154,6 +160,11 @@ class Instance:
     def is_alive(self) -> bool:
         return self.state in (InstanceState.PENDING, InstanceState.RUNNING)
 
+    @property
+    def is_stopped(self) -> bool:
+        """Or will be in a moment."""
+        return self.state in (InstanceState.STOPPING, InstanceState.STOPPED)
+
 
 @frozen
 class Override:
@@ -178,7 +189,7 @@ OVERRIDES_MAX = 100
 
 @frozen
 class FleetRequest:
-    """A whole CreateFleet call of type `instant`, kept byte for byte in the ledger.
+    """A whole CreateFleet call of type `instant`, or a start, kept byte for byte in the ledger.
 
     Repeating it under the same token must not buy twice, so nothing in it may be looked
     up again: the launch template version is a number, never `$Latest`.
@@ -192,6 +203,8 @@ class FleetRequest:
     min_count: int  #: with fewer EC2 launches none
     overrides: tuple[Override, ...]  #: instance types and subnets in order
     tags: tuple[tuple[str, str], ...]  #: tags of the instances
+    #: the stopped instance that is started instead, by StartInstances; empty: CreateFleet
+    starts: str = ""
 
     def __post_init__(self) -> None:
         assert 0 < len(self.overrides) <= OVERRIDES_MAX, "more than EC2 takes in a request"

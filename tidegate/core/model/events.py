@@ -47,10 +47,14 @@ class RebalanceRecommendation:
 
 @frozen
 class StateChange:
-    """An instance of the account has moved to another state; most are not ours."""
+    """An instance of the account has moved to another state; most are not ours.
+
+    `at_s`: the event's own time; None: nobody knows.
+    """
 
     instance_id: str
     state: InstanceState
+    at_s: float | None = None
 
 
 class HealthCategory(StrEnum):

@@ -100,6 +100,9 @@ class NodeRecord:
     joined_at_s: float | None = None  #: when Slurm first had it; null: not yet
     user: str = ""  #: the user that it was launched for, if he has a budget
     layout: str = ""  #: into which MIG instances its GPUs are cut; empty: as its pool says
+    #: since when it is stopped or about to be, to be started again; null: it was not stopped
+    stopped_at_s: float | None = None
+    is_started: bool = False  #: its launch started it, from a stop; false: its launch bought it
 
     @property
     def is_orphan(self) -> bool:
@@ -134,6 +137,7 @@ class Bill:
     since_s: float
     until_s: float
     usd_per_hour: float
+    is_stopped: bool = False  #: it stood still, and its disk alone was billed
 
 
 @frozen
@@ -195,6 +199,7 @@ class Launch:
     template: Template | None = None  #: what its nodes are made from; null: what the stack says
     layout: str = ""  #: into which MIG instances its GPUs are cut; empty: as its pool says
     data: str = ""  #: the data sets that its nodes load while they boot, with blanks between them
+    starts: str = ""  #: the stopped instance that it starts; empty: it buys new ones
 
 
 class LaunchStatus(StrEnum):

@@ -95,3 +95,4 @@ class PendingOrder:
     order_id: str  #: the order
     kind: OrderKind  #: what was ordered
     not_after_s: float  #: when it expires
+    code: str = ""  #: of the drain reason that it gives; empty: it gives none

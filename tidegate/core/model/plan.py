@@ -43,6 +43,16 @@ class Terminate:
 
 
 @frozen
+class Stop:
+    """Stop instances that nothing needs now: EC2 bills their disks alone, and a start is sooner
+    there than a launch.
+    """
+
+    instance_ids: tuple[str, ...]
+    reason: str
+
+
+@frozen
 class Mark:
     """Write down what was seen: a node moved to `phase`, or its gate is open.
 
@@ -112,7 +122,9 @@ class Learn:
     code: str = "learn"
 
 
-type Action = Launch | Resume | Send | Terminate | Mark | Reprice | Adopt | Rest | Watch | Learn
+type Action = (
+    Launch | Resume | Send | Terminate | Stop | Mark | Reprice | Adopt | Rest | Watch | Learn
+)
 
 
 @frozen

@@ -113,9 +113,18 @@ def _of_bill(
     kind = types.get(bill.offering.instance_type)
     moments = sorted(each for each in bounds if start_s <= each <= end_s)
     for begin_s, finish_s in pairwise(moments):
+        if bill.is_stopped:
+            yield _of_disk(bill, begin_s, finish_s)
+            continue
         held = [run for run in runs if run.started_at_s <= begin_s < run.ended_at_s]
         rest = Use.UNUSED if held else Use.IDLE if begin_s >= joined_at_s else Use.BOOT
         yield from _of_piece(bill, held, kind, rest, begin_s, finish_s)
+
+
+def _of_disk(bill: Bill, begin_s: float, end_s: float) -> Share:
+    """A node that stands still has no GPUs that anybody could use."""
+    usd = (end_s - begin_s) / SECONDS_PER_HOUR * bill.usd_per_hour
+    return Share(bill, Use.IDLE, None, day_of(begin_s).name, usd, 0.0)
 
 
 def _of_piece(

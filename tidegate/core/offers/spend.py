@@ -131,6 +131,7 @@ def bill(record: NodeRecord, until_s: float) -> Bill | None:
     since_s = record.launched_at_s if record.priced_at_s is None else record.priced_at_s
     if record.usd_per_hour <= 0 or until_s <= since_s:
         return None
+    stopped_at_s = record.stopped_at_s
     return Bill(
         record.instance_id,
         record.pool,
@@ -141,6 +142,8 @@ def bill(record: NodeRecord, until_s: float) -> Bill | None:
         since_s,
         until_s,
         record.usd_per_hour,
+        # Its price follows its stop.
+        is_stopped=stopped_at_s is not None and stopped_at_s <= since_s,
     )
 
 

@@ -10,8 +10,9 @@ from tidegate.core.buy.purchase import Purchase
 from tidegate.core.buy.steering import usd_per_hour
 from tidegate.core.demand.demand import Need
 from tidegate.core.fleet.fleet import Fleet
-from tidegate.core.fleet.judge import Judged, Use
+from tidegate.core.fleet.judge import RELEASED, Judged, Use
 from tidegate.core.fleet.members import Member
+from tidegate.core.fleet.stopped import is_back
 from tidegate.core.fleet.templates import is_to_blame
 from tidegate.core.interruption.save import RECLAIMED, Notice, reclaim_at_s, saves
 from tidegate.core.model.calendar import NOTICE_S
@@ -48,7 +49,7 @@ def end_released(ours: Iterable[Member]) -> Iterator[Action]:
         and member.instance.is_alive
     ]
     if released:
-        yield Terminate(tuple(released), "released by Slurm")
+        yield Terminate(tuple(released), RELEASED)
 
 
 def judge_nodes(snapshot: Snapshot, room: Room, purchase: Purchase) -> list[Action]:
@@ -113,6 +114,8 @@ def _debit(
 ) -> None:
     """What EC2 may still bill counts against the limits until it is seen to have ended."""
     is_counted = member.instance is not None and member.instance.launch_id in in_doubt
+    if is_counted and member.record and member.record.stopped_at_s is not None:
+        return
     is_gone = member.is_gone(snapshot.now_s, snapshot.cluster.timings.describe_lag_s)
     # One Describe may leave out what lives: while it boots or Slurm has it, it counts.
     is_seen = member.may_boot or (member.instance is None and member.node is not None)
@@ -298,6 +301,8 @@ def reprice(
         if record is None or instance is None or not instance.is_alive:
             continue
         if record.ended_at_s is not None or member.instance_id in ending:
+            continue
+        if record.stopped_at_s is not None and not is_back(record, snapshot):
             continue
         usd = usd_per_hour(snapshot, member)
         if usd != record.usd_per_hour:

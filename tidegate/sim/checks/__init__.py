@@ -56,6 +56,7 @@ from tidegate.sim.checks.resting import (
 from tidegate.sim.checks.resume import FaultsBounded, GoodNodesServe, LostNodesReplacedAtOnce
 from tidegate.sim.checks.rollout import BadImagesTouchTwo
 from tidegate.sim.checks.sickness import LiarsCostTheirShare, SickNeedsWait, SickPlacesLast
+from tidegate.sim.checks.stopped import StartedWhenSettled, StoppedNodesKept
 from tidegate.sim.checks.where import NothingForBoundJobs, NothingOnClosed
 from tidegate.sim.checks.witness import Broken, Check, Witness
 
@@ -120,6 +121,8 @@ CHECKS: tuple[type[Check], ...] = (
     OneFirstNode,
     BadImagesTouchTwo,
     HeadGoesLast,
+    StoppedNodesKept,
+    StartedWhenSettled,
 )
 
 __all__ = ["CHECKS", "Broken", "Check", "Witness"]

@@ -64,6 +64,8 @@ class LimitsHold(Check):
     """
 
     def launched(self, instance: Instance) -> None:
+        if not self.world.actors:
+            return  # a person has started it
         live = self.world.compute.live()
         cluster = self.world.cluster
         pool = cluster.pool(instance.pool)

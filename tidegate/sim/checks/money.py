@@ -1,5 +1,6 @@
 """What the ledger says was spent, against what EC2 really ran."""
 
+from collections.abc import Iterable
 from math import isclose
 
 from tidegate.core.buy.steering import PRICE_CHANGE
@@ -15,15 +16,18 @@ from tidegate.sim.ledger import SimLedger
 SECONDS_PER_HOUR = 3600.0
 MONTH_CHARS = len("2026-11")
 COUNTED_LATE_S = 180.0
+STOP_IN_DOUBT_S = 105.0  # so long a node that was told to stop is told again, and not counted
 
 
 def cost(ledger: SimLedger, node: NodeRecord, until_s: float) -> float:
     """USD of a node until then: its time at each price that the ledger has held for it."""
+    return cost_at(node, ledger.all_prices.get(node.instance_id, ()), until_s)
+
+
+def cost_at(node: NodeRecord, prices: Iterable[tuple[float, float]], until_s: float) -> float:
+    """USD of a node until then, `prices`: until when it cost how many before its present one."""
     since_s, usd = node.launched_at_s, 0.0
-    for at_s, usd_per_hour in (
-        *ledger.all_prices.get(node.instance_id, ()),
-        (until_s, node.usd_per_hour),
-    ):
+    for at_s, usd_per_hour in (*prices, (until_s, node.usd_per_hour)):
         usd += max(min(at_s, until_s) - since_s, 0.0) / SECONDS_PER_HOUR * usd_per_hour
         since_s = max(at_s, since_s)
     return usd
@@ -59,6 +63,9 @@ class PricesFollowEc2(Check):
             if node is None or name not in recorded or not is_alive or node.ended_at_s is not None:
                 continue
             is_old = snapshot.seen_market != ledger.seen_market
+            stopped_s = snapshot.now_s - (node.stopped_at_s or 0.0)
+            if stopped_s < STOP_IN_DOUBT_S:
+                continue
             if one.offering != shown.offering or snapshot.now_s < compute.billed[name] or is_old:
                 continue  # that was while it looked; another look may have noted what was between
             usd = prices.get(one.offering, 0.0)
@@ -88,15 +95,25 @@ class SpendIsNodeTime(Check):
         super().__init__(witness)
         self._ended_at_s: dict[str, float] = {}
 
+    def launched(self, instance: Instance) -> None:
+        self._ended_at_s.pop(instance.instance_id, None)  # it was stopped
+
     def ended(self, instance: Instance) -> None:
         self._ended_at_s[instance.instance_id] = self.witness.now_s
 
     def looked(self, looked: Looked) -> None:
         ledger, usd = self.world.ledger, 0.0
+        for former, prices in ledger.all_former:
+            if former.ended_at_s is None:
+                raise self.broken(f"{former.instance_id} was started, its stop is not counted")
+            usd += cost_at(former, prices, former.ended_at_s)
         for each in ledger.all_nodes.values():
             if each.ended_at_s is None:
                 if each.priced_at_s is not None:
                     usd += cost(ledger, each, each.priced_at_s)
+                continue
+            if each.stopped_at_s is not None:  # it may run again, and is a new node in a moment
+                usd += cost(ledger, each, each.ended_at_s)
                 continue
             ended_at_s = self._ended_at_s.get(each.instance_id)
             if ended_at_s is None:
@@ -127,6 +144,9 @@ class NothingOverBudget(Check):
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
         self._ended_at_s: dict[str, float] = {}
+
+    def launched(self, instance: Instance) -> None:
+        self._ended_at_s.pop(instance.instance_id, None)  # it was stopped
 
     def ended(self, instance: Instance) -> None:
         self._ended_at_s[instance.instance_id] = self.witness.now_s

@@ -255,6 +255,7 @@ class Checks:
         for event, numbers in _hearing(tuple(self.kinds)):
             self.hearers[event] = [getattr(checks[number], event) for number in numbers]
         witness, world = self.witness, self.witness.world
+        world.compute.on_launch.append(self._begins)
         world.slurm.on_join.append(self._joined)
         world.ledger.on_view.append(self._viewed)
         world.ledger.on_commit.append(self._committed)
@@ -287,6 +288,10 @@ class Checks:
             chaos.last_s["clock"] = self.witness.now_s
         for tell in self.hearers["looked"]:
             tell(looked)
+
+    def _begins(self, instance: Instance) -> None:
+        """What was stopped has a new life."""
+        self.witness.registered.pop(instance.instance_id, None)
 
     def _joined(self, node: SimNode) -> None:
         self.witness.registered.setdefault(node.name, self.witness.now_s)

@@ -5,6 +5,8 @@ Schema: EC2 user guide, "State change events for Amazon EC2 instances".
 
 from typing import Literal
 
+from pydantic import AwareDatetime
+
 from tidegate.core.model.ec2 import InstanceState
 from tidegate.core.model.events import StateChange
 from tidegate.wire.events.envelope import InstanceDetail, Wire
@@ -18,10 +20,11 @@ class _Detail(InstanceDetail):
 
 class _Notice(Wire):
     source: Literal["aws.ec2"]
+    time: AwareDatetime
     detail: _Detail
 
 
 def parse(fields: object) -> StateChange:
     """Errors: pydantic.ValidationError."""
-    detail = _Notice.model_validate(fields).detail
-    return StateChange(detail.instance_id, detail.state)
+    notice = _Notice.model_validate(fields)
+    return StateChange(notice.detail.instance_id, notice.detail.state, notice.time.timestamp())

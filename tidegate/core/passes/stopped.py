@@ -1,0 +1,145 @@
+"""Nodes that are stopped instead of terminated, and started instead of bought."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from tidegate.core.buy.dealing import jobs_of
+from tidegate.core.fleet.judge import RELEASED
+from tidegate.core.fleet.members import Member
+from tidegate.core.fleet.stopped import is_startable, stopped_of, why_outdated
+from tidegate.core.model.cluster import Pool
+from tidegate.core.model.drain_reason import DrainCode
+from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.ledger import Launch, NodeRecord
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.plan import Action, Stop, Terminate
+from tidegate.core.model.snapshot import Snapshot
+
+
+def stop_instead(
+    snapshot: Snapshot, ours: Iterable[Member], actions: Iterable[Action]
+) -> list[Action]:
+    """The same, but what idled out is stopped as far as its pool has room for that.
+
+    Only what was released since it idled and is what its pool makes now, on demand: EC2 stops no
+    spot instance of a fleet, and what is paid for in advance would stand empty.
+    """
+    if not any(pool.stopped_nodes for pool in snapshot.cluster.pools):
+        return list(actions)
+    members = {each.instance_id: each for each in ours}
+    room = Counter(
+        {
+            pool.name: pool.stopped_nodes - len(stopped_of(snapshot, pool.name))
+            for pool in snapshot.cluster.pools
+        }
+    )
+    found: list[Action] = []
+    stopping: dict[str, list[str]] = defaultdict(list)
+    for action in actions:
+        if not isinstance(action, Terminate) or action.reason != RELEASED:
+            found.append(action)
+            continue
+        ending: list[str] = []
+        for name in action.instance_ids:
+            pool = _may_stop(members[name], snapshot)
+            if pool and room[pool.name] > 0:
+                room[pool.name] -= 1
+                stopping[pool.name].append(name)
+            else:
+                ending.append(name)
+        if ending:
+            found.append(replace(action, instance_ids=tuple(ending)))
+    for name, names in sorted(stopping.items()):
+        why = f"they idled, and pool {name} keeps such nodes stopped"
+        found.append(Stop(tuple(names), why))
+    return found
+
+
+def _may_stop(member: Member, snapshot: Snapshot) -> Pool | None:
+    """The pool of a node that may be of use again as it is; None: it may not."""
+    record, instance = member.record, member.instance
+    pool = snapshot.cluster.pool(member.pool)
+    if record is None or instance is None or pool is None or not instance.is_alive:
+        return None
+    order = record.order
+    was_idle = order and order.kind is OrderKind.RELEASE and order.code == DrainCode.EMPTY
+    is_well = not (record.reclaim_at_s or record.cordon or record.is_orphan or record.layout)
+    is_on_demand = member.offering.market is Market.ON_DEMAND and (
+        record.offering.market is Market.ON_DEMAND and not instance.capacity_reservation_id
+    )
+    is_of_use = was_idle and is_well and is_on_demand and pool.may_have(member.offering)
+    return pool if is_of_use and not why_outdated(record, pool, snapshot) else None
+
+
+def start_stopped(
+    snapshot: Snapshot, ours: Iterable[Member], launches: Sequence[Launch], launches_max: int
+) -> Iterator[Launch]:
+    """The launches, of which some start what is stopped instead of buying the same.
+
+    Only what a launch would buy before all else: what EC2 gives instead may be dearer. Not for
+    gangs, of which half might not start, nor where GPUs are cut in another way than the pool's.
+    """
+    if not any(pool.stopped_nodes for pool in snapshot.cluster.pools):
+        yield from launches
+        return
+    ready: dict[tuple[str, Offering], list[NodeRecord]] = defaultdict(list)
+    resting = {each.offering for each in snapshot.resting if each.until_s > snapshot.now_s}
+    for each in ours:
+        if each.record and each.record.offering not in resting and is_startable(each, snapshot):
+            ready[each.pool, each.record.offering].append(each.record)
+    room = launches_max - len(launches)
+    number = len(launches)
+    for launch in launches:
+        found = (one for on in _alike(launch, snapshot) for one in ready[launch.pool, on])
+        taken = [one for one in found if _is_made_alike(one, launch)][: launch.count]
+        if len(taken) - (len(taken) == launch.count) > room:
+            taken = taken[:room]
+        for index, record in enumerate(taken):
+            ready[launch.pool, record.offering].remove(record)
+            yield _start(snapshot, launch, record, index, f"{snapshot.epoch}-{number}")
+            number += 1
+        left = launch.count - len(taken)
+        room -= len(taken) - (not left)
+        if left:
+            yield _rest_of(launch, len(taken)) if taken else launch
+
+
+def _alike(launch: Launch, snapshot: Snapshot) -> list[Offering]:
+    """What is started instead: offerings of the launch that cost no more than its first."""
+    first, prices = launch.offerings[0], snapshot.cluster.prices
+    is_gang = bool(launch.gated_for or launch.gangs or launch.min_count > 1)
+    if is_gang or launch.layout or first.market is not Market.ON_DEMAND:
+        return []
+    usd = prices.get(first, launch.usd_per_hour_each)
+    return [each for each in launch.offerings if prices.get(each, usd) <= usd]
+
+
+def _is_made_alike(record: NodeRecord, launch: Launch) -> bool:
+    digest = launch.template.digest if launch.template else ""
+    return not digest or record.template in ("", digest)
+
+
+def _start(
+    snapshot: Snapshot, launch: Launch, record: NodeRecord, index: int, launch_id: str
+) -> Launch:
+    usd = snapshot.cluster.prices.get(record.offering, launch.usd_per_hour_each)
+    return replace(
+        launch,
+        launch_id=launch_id,
+        offerings=(record.offering,),
+        count=1,
+        min_count=min(launch.min_count, 1),
+        for_jobs=jobs_of(launch, index),
+        usd_per_hour_each=usd,
+        reason=f"{record.instance_id}, which was stopped, instead of a new one: {launch.reason}",
+        starts=record.instance_id,
+    )
+
+
+def _rest_of(launch: Launch, num_started: int) -> Launch:
+    """What is left to buy, for the jobs that the started ones are not for."""
+    count = launch.count - num_started
+    jobs = launch.for_jobs
+    left = jobs[num_started * len(jobs) // launch.count :] if len(jobs) > 1 else jobs
+    return replace(launch, count=count, for_jobs=left)

@@ -1,0 +1,60 @@
+"""Invariants of nodes that are stopped and started again."""
+
+from collections import Counter
+
+from tidegate.core.model.ec2 import FleetRequest, Market
+from tidegate.core.model.ledger import Phase
+from tidegate.sim.checks.ending import BAD_LUCK_S, RECONCILE_S
+from tidegate.sim.checks.witness import Check, Witness
+
+
+class StoppedNodesKept(Check):
+    """What a planner has stopped is on demand and known to the ledger, and no pool has more of it
+    than it keeps, but for a reconcile and bad luck.
+    """
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self._over_s: Counter[str] = Counter()
+
+    def passed(self, seconds: float) -> None:
+        compute, nodes = self.world.compute, self.world.ledger.all_nodes
+        if not compute.stopped:
+            return
+        # What EC2 has stopped by itself is another matter.
+        ours = [n for n in compute.stopped if n in nodes and nodes[n].stopped_at_s is not None]
+        here = Counter(compute.everything[name].pool for name in ours)
+        for pool in self.world.cluster.pools:
+            is_over = here[pool.name] > pool.stopped_nodes
+            self._count(f"pool {pool.name} has {here[pool.name]} of them", seconds, is_over=is_over)
+        for name in ours:
+            if compute.everything[name].offering.market is not Market.ON_DEMAND:
+                raise self.broken(f"{name} is {compute.everything[name].offering.market}")
+            is_lost = nodes[name].phase is Phase.TERMINATED
+            self._count(f"{name} is stopped and nobody knows it", seconds, is_over=is_lost)
+
+    def _count(self, what: str, seconds: float, *, is_over: bool) -> None:
+        self._over_s[what] = int(is_over and self._over_s[what] + seconds)
+        if self._over_s[what] > RECONCILE_S + BAD_LUCK_S:
+            raise self.broken(f"{what} for {self._over_s[what]} s")
+
+
+class StartedWhenSettled(Check):
+    """A stopped node is started for a job when it has left Slurm and no order of its former life
+    may be carried out any more, and for no gang.
+    """
+
+    def requested(self, request: FleetRequest) -> None:
+        name, record = request.starts, self.witness.record_of(request)
+        if not name or record is None or not self.witness.is_new(request):
+            return
+        node = self.world.ledger.all_nodes.get(name)
+        if node is None or node.stopped_at_s is None:
+            raise self.broken(f"{name} was not stopped")
+        if name in self.world.slurm.nodes:
+            raise self.broken(f"{name} is a node of Slurm still")
+        if record.launch.gated_for or record.launch.count != 1:
+            raise self.broken(f"{name} is started for gang {record.launch.gated_for}")
+        waited_s = record.created_at_s - node.stopped_at_s
+        if waited_s < self.world.cluster.timings.order_ttl_s:
+            raise self.broken(f"{name} was stopped {waited_s:.0f} s before")
