@@ -21,6 +21,7 @@ from cdk.queues import FUNCTION_TIMEOUT_S, Queues
 from cdk.reports import make_reports
 from cdk.reservation_rights import launch_into_groups, read_reservations
 from cdk.sizes import judge_environment
+from cdk.stopped_nodes import start_and_stop_nodes
 from cdk.storage import Storage
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.metrics import NAMESPACE
@@ -213,9 +214,16 @@ class Functions(Construct):
             *statements.use_key_for_volumes(self, storage.kms_key),
             statements.pass_role(self, around.nodes.role.role_arn),
             statements.terminate_nodes(self, cluster),
+            *self._stop_and_start(),
             *([statements.make_spot_role(self)] if around.file.cluster.has_spot else []),
             *([statements.publish(around.topic_arn)] if around.topic_arn else []),
         )
+
+    def _stop_and_start(self) -> Statements:
+        """Only where a pool keeps stopped nodes. A key of one's own is lent to launches as well."""
+        cluster = self._around.file.cluster
+        is_wanted = any(pool.stopped_nodes for pool in cluster.pools)
+        return start_and_stop_nodes(self, cluster.name) if is_wanted else ()
 
     def _interruption_statements(self) -> Statements:
         queues, storage = self._around.queues, self._around.storage

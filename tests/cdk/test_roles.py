@@ -209,6 +209,29 @@ def test_planner_ends_the_cluster_s_nodes_and_neither_head_nor_login_node(dev: S
     }
 
 
+def test_planner_stops_and_starts_the_cluster_s_nodes_only_where_a_pool_keeps_some(
+    dev: Stack, tmp_path
+):
+    sids = {each["Sid"] for each in statements(dev, "FunctionsPlannerRole")}
+    assert not sids & {"StopNodes", "TagWhatIsStarted"}
+    pools = dev_file()["pools"]
+    for pool in pools.values():
+        pool |= {"capacity_types": ["on-demand"], "stopped_nodes": 1}
+    keeping = synthesized(tmp_path, dev_file(pools=pools))["tidegate-dev"]
+    stop, tag = (
+        statement(keeping, "FunctionsPlannerRole", sid) for sid in ("StopNodes", "TagWhatIsStarted")
+    )
+
+    ours = conditions(statement(keeping, "FunctionsPlannerRole", "EndNodes"))
+    assert stop["Action"] == ["ec2:StartInstances", "ec2:StopInstances"]
+    assert conditions(stop) == ours
+    # Whoever may change these tags of an instance could make any instance a node.
+    keys = conditions(tag)["ForAllValues:StringEquals"]["aws:TagKeys"]
+    assert not {"tidegate:cluster", "tidegate:role"} & set(keys)
+    assert {name: conditions(tag)[name] for name in ours} == ours
+    assert conditions(tag)["Null"] == {"aws:TagKeys": "false"}
+
+
 @pytest.mark.parametrize("role", ["FunctionsScheduleRole", "FunctionsReconcileRole"])
 def test_hours_are_kept_on_the_cluster_s_head_only(dev: Stack, role):
     assert conditions(statement(dev, role, "Head")) == {

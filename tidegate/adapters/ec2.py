@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+type Judge = Callable[[ClientError], bool]
+
 # EC2 takes up to 1,000 ids; smaller chunks keep one unknown id from delaying many.
 TERMINATE_CHUNK = 200
 
@@ -195,14 +197,9 @@ class Ec2Compute:
             self._each(self.client.stop_instances, chunk, is_never_stopped)
 
     def _each(
-        self,
-        call: Callable[..., object],
-        chunk: Sequence[str],
-        is_passed_over: Callable[[ClientError], bool],
+        self, call: Callable[..., object], chunk: Sequence[str], is_passed_over: Judge
     ) -> None:
-        """End or stop one chunk. EC2 does so with none of them when one is not to be ended or
-        stopped, or when a person has protected one: halve and go on.
-        """
+        """EC2 ends or stops none of them when it does not one, which may be protected: halve."""
         with aws_call():
             failed = tolerating(
                 lambda: call(InstanceIds=list(chunk)),

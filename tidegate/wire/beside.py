@@ -38,6 +38,12 @@ class TrafficModel(Section):
     )
 
 
+def stopped_usd_per_hour(root: RootVolume) -> float:
+    """Of the disk alone, which is all that a stopped node costs: EC2 takes its address back."""
+    usd_per_month = root.gib * USD_PER_GP3_GIB + root.paid_iops * USD_PER_GP3_IOPS
+    return (usd_per_month + root.paid_mib_s * USD_PER_GP3_MIB_S) / HOURS_A_MONTH
+
+
 @frozen(kw_only=True)
 class Beside:
     """`head_zone`: where what nodes talk to is."""
@@ -49,8 +55,7 @@ class Beside:
 
     def usd_per_hour(self, root: RootVolume, zone: str) -> float:
         """Of a node with such a disk in this zone."""
-        usd_per_month = root.gib * USD_PER_GP3_GIB + root.paid_iops * USD_PER_GP3_IOPS
-        usd = (usd_per_month + root.paid_mib_s * USD_PER_GP3_MIB_S) / HOURS_A_MONTH
+        usd = stopped_usd_per_hour(root)
         if self.has_public_address:
             usd += USD_PER_PUBLIC_ADDRESS_HOUR
         if self.has_nat:

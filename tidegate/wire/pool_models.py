@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 from tidegate.core.model.cluster import Limits, Pool, Rebalance, Reservation
 from tidegate.core.model.ec2 import InstanceType, Market
 from tidegate.wire import names
+from tidegate.wire.beside import stopped_usd_per_hour
 from tidegate.wire.budget_models import SpendingBudgetModel
 from tidegate.wire.disruption import AUTO_S, DisruptionModel, SecondsOrAuto
 from tidegate.wire.headroom_model import Headrooms, headrooms
@@ -172,6 +173,11 @@ class PoolModel(Section):
     headroom_nodes: Count = Field(
         default=_POOL.headroom_nodes, description="idle nodes that are kept for the next job"
     )
+    stopped_nodes: Count = Field(
+        default=_POOL.stopped_nodes,
+        description="on-demand nodes that are stopped instead of terminated once they idled, and"
+        " started when a job comes for their type; they cost what their disks do",
+    )
     headroom: Headrooms = Field(
         default=(), description="room that is kept free for such jobs, also beside running ones"
     )
@@ -296,6 +302,10 @@ class PoolModel(Section):
             labels=self.labels,
             min_nodes=self.min_nodes,
             headroom_nodes=self.headroom_nodes,
+            stopped_nodes=self.stopped_nodes,
+            stopped_usd_per_hour=stopped_usd_per_hour(self.root_volume())
+            if self.stopped_nodes
+            else 0.0,
             headroom=headrooms(self.headroom, self.selected),
             max_job_time_s=self.max_job_time_s,
             min_types=self.flexibility.min_types,

@@ -19,6 +19,7 @@ from tidegate.wire.reservation_rules import RESERVATION_RULES
 from tidegate.wire.secrets import secrets_in
 from tidegate.wire.selection import MIB_PER_GIB
 from tidegate.wire.sense_rules import SENSE_RULES
+from tidegate.wire.stopped_rules import STOPPED_RULES
 from tidegate.wire.topology_rules import TOPOLOGY_RULES
 
 # Every placeholder is a node that slurmctld walks in each pass.
@@ -335,6 +336,7 @@ RULES = (
     *(_prices, *RESERVATION_RULES, _kept_nodes, _limits),
     *(_security_groups, _containers, *JOB_ROLE_RULES, *PARTITION_RULES),
     *HEADROOM_RULES,
+    *STOPPED_RULES,
     *TOPOLOGY_RULES,
     *SENSE_RULES,
 )
