@@ -1,5 +1,8 @@
 """FSx for Lustre: made in the head's zone, or there already."""
 
+from collections.abc import Sequence
+
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
 from constructs import Construct
 
@@ -34,8 +37,12 @@ class Lustre(Construct):
             self.target = f"{host}@tcp:/{existing.mount_name}"
             return
         group = network.group(self, "Group", f"Lustre of cluster {file.cluster.name}")
-        self._open(network, group)
+        rules = self._open(network, group)
         made = self._made(file, network.subnets[file.head_zone], group)
+        # Source: FSx for Lustre user guide, "Troubleshooting": a file system is refused whose group
+        # does not let Lustre through yet; so ParallelCluster's were, now and then, before the rules
+        # came first (aws/aws-parallelcluster#6181, pull request 6342).
+        made.node.add_dependency(*rules)
         self.target = f"{made.attr_dns_name}@tcp:/{made.attr_lustre_mount_name}"
 
     def _made(self, file: ClusterFile, subnet_id: str, group: str) -> fsx.CfnFileSystem:
@@ -61,17 +68,24 @@ class Lustre(Construct):
         keep(made)
         return made
 
-    def _open(self, network: Network, group: str) -> None:
-        """Clients and servers open connections to each other, and servers among themselves."""
+    def _open(self, network: Network, group: str) -> Sequence[ec2.CfnSecurityGroupIngress]:
+        """Clients and servers open connections to each other, and servers among themselves.
+
+        Who mounts it boots when that is so.
+        """
         clients = {"Head": network.head_group_id, "Nodes": network.node_group_id}
         if network.login_group_id:
             clients["Login"] = network.login_group_id
         rules = [("Within", group, group)]
         for name, client in clients.items():
             rules += [(f"From{name}", group, client), (f"To{name}", client, group)]
-        for name, of, source in rules:
-            for ports in PORTS:
-                network.let(self, f"{name}{ports[0]}", of, source, ports, "Lustre")
+        made = [
+            network.let(self, f"{name}{ports[0]}", of, source, ports, "Lustre")
+            for name, of, source in rules
+            for ports in PORTS
+        ]
+        network.route_out = [*network.route_out, *made]
+        return made
 
 
 def _suffix(region: str) -> str:

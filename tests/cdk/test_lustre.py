@@ -56,18 +56,41 @@ def test_one_is_made_in_the_heads_zone_and_kept(made: Stack):
 
 
 def test_lustres_ports_are_open_between_clients_and_servers_and_to_nobody_else(made: Stack):
-    rules = [
+    opened = [
         each
         for each in made.all("AWS::EC2::SecurityGroupIngress")
         if each.get("Description") == "Lustre"
     ]
 
-    assert {(each["FromPort"], each["ToPort"]) for each in rules} == {(988, 988), (1018, 1023)}
-    assert len(rules) == 10
-    assert all("SourceSecurityGroupId" in each for each in rules)
+    assert {(each["FromPort"], each["ToPort"]) for each in opened} == {(988, 988), (1018, 1023)}
+    assert len(opened) == 10
+    assert all("SourceSecurityGroupId" in each for each in opened)
     (group,) = made.one("AWS::FSx::FileSystem")["SecurityGroupIds"]
-    assert {joined(each["GroupId"]) for each in rules if joined(group) in between(each)} == {
-        joined(each["GroupId"]) for each in rules
+    assert {joined(each["GroupId"]) for each in opened if joined(group) in between(each)} == {
+        joined(each["GroupId"]) for each in opened
+    }
+
+
+def test_fsx_is_asked_for_it_when_its_ports_are_open(made: Stack):
+    """It looks at the rules of the group, and refuses one that lets no Lustre through."""
+    ((_, resource),) = made.resources("AWS::FSx::FileSystem")
+
+    assert set(resource.get("DependsOn", ())) >= rules(made)
+
+
+def test_the_head_boots_when_one_that_is_there_lets_it_in(tmp_path):
+    there = cluster(tmp_path, lustre={"existing": EXISTING}, network=NETWORK)
+
+    ((_, head),) = there.resources("AWS::EC2::Instance")
+
+    assert set(head["DependsOn"]) >= rules(there)
+
+
+def rules(stack: Stack) -> set[str]:
+    return {
+        name
+        for name, each in stack.resources("AWS::EC2::SecurityGroupIngress")
+        if each["Properties"].get("Description") == "Lustre"
     }
 
 
