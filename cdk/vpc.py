@@ -1,6 +1,5 @@
 """A network of the cluster's own: subnets that stay as they are when a zone comes or goes."""
 
-from collections.abc import Sequence
 from ipaddress import IPv4Network
 
 from aws_cdk import CfnTag, Stack
@@ -51,15 +50,15 @@ class Vpc(Construct):
             self._flow_logs(file)
         is_private = file.network.is_private
         self._table = ec2.CfnRouteTable(self, "Routes", vpc_id=self.vpc_id)
+        self.route_out: list[IDependable] = []
         self.subnets = {
             zone: self._subnet(zone, self._slots[slot(zone)], self._table, is_public=not is_private)
             for zone in file.all_zones
         }
-        self.route_out: Sequence[IDependable] = ()
         if file.network.nat is Nat.ONE:
-            self.route_out = [self._through_nat(file.head_zone)]
+            self.route_out.append(self._through_nat(file.head_zone))
         elif not is_private:
-            self.route_out = [self._to_the_internet("Out", self._table)]
+            self.route_out.append(self._to_the_internet("Out", self._table))
         self._gateway_endpoints()
 
     def _flow_logs(self, file: ClusterFile) -> None:
@@ -105,9 +104,11 @@ class Vpc(Construct):
             },
             tags=[CfnTag(key="Name", value=f"{self._name}-{zone}")],
         )
-        ec2.CfnSubnetRouteTableAssociation(
+        # Until then the subnet has the VPC's main table, which leads nowhere.
+        routing = ec2.CfnSubnetRouteTableAssociation(
             self, f"Routing-{zone}", subnet_id=subnet.ref, route_table_id=table.ref
         )
+        self.route_out.append(routing)
         return subnet.ref
 
     def _to_the_internet(self, id: str, table: ec2.CfnRouteTable) -> ec2.CfnRoute:
@@ -158,7 +159,7 @@ class Vpc(Construct):
     def _gateway_endpoints(self) -> None:
         """Free, unlike interface endpoints, and the way to both without NAT."""
         for service in GATEWAY_SERVICES:
-            ec2.CfnVPCEndpoint(
+            made = ec2.CfnVPCEndpoint(
                 self,
                 f"Endpoint-{service}",
                 vpc_id=self.vpc_id,
@@ -166,6 +167,7 @@ class Vpc(Construct):
                 service_name=f"com.amazonaws.{Stack.of(self).region}.{service}",
                 route_table_ids=[self._table.ref],
             )
+            self.route_out.append(made)
 
 
 def slot(zone: str) -> int:

@@ -185,8 +185,9 @@ class TestHead:
         ((_, head),) = dev.resources("AWS::EC2::Instance")
         targets = {logical_id for logical_id, _ in dev.resources("AWS::EFS::MountTarget")}
         routes = {logical_id for logical_id, _ in dev.resources("AWS::EC2::Route")}
+        tables = dev.resources("AWS::EC2::SubnetRouteTableAssociation")
 
-        assert targets | routes <= set(head["DependsOn"])
+        assert targets | routes | {name for name, _ in tables} <= set(head["DependsOn"])
 
     def test_has_an_encrypted_data_volume_of_the_size_in_the_file(self, tmp_path):
         file = dev_file(head={"volume_gib": "77", "instance_type": "m6i.xlarge"})

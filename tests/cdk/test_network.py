@@ -87,9 +87,8 @@ def test_network_without_a_way_out_has_the_endpoints_that_a_boot_needs(tmp_path)
         assert each["PrivateDnsEnabled"] is True
         assert [joined(one) for one in each["SubnetIds"]] == [head_subnet]
     ((_, head),) = made.resources("AWS::EC2::Instance")
-    waits = head["DependsOn"]
-    kinds_waited_for = [made.template["Resources"][each]["Type"] for each in waits]
-    assert kinds_waited_for.count("AWS::EC2::VPCEndpoint") == len(NEEDED_ENDPOINTS)
+    # Those of S3 and DynamoDB among them.
+    assert {name for name, _ in made.resources("AWS::EC2::VPCEndpoint")} <= set(head["DependsOn"])
 
 
 def test_endpoints_are_open_to_head_and_nodes_on_https_only(tmp_path):
