@@ -22,7 +22,7 @@ class Lustre(Construct):
     """`target`: what a client mounts.
 
     It needs a network when it is made, so it is not among what the data stack keeps; it is
-    retained when this stack goes, all the same.
+    retained when this stack goes, all the same, with what it lives in.
     """
 
     target: str
@@ -43,6 +43,12 @@ class Lustre(Construct):
         # does not let Lustre through yet; so ParallelCluster's were, now and then, before the rules
         # came first (aws/aws-parallelcluster#6181, pull request 6342).
         made.node.add_dependency(*rules)
+        # Where FSx has an interface, EC2 deletes neither group nor subnet nor VPC
+        # (DependencyViolation), and the stack's deletion would fail.
+        for each in self.node.children:
+            if isinstance(each, ec2.CfnSecurityGroup):
+                keep(each)
+        network.keep(file.head_zone)
         self.target = f"{made.attr_dns_name}@tcp:/{made.attr_lustre_mount_name}"
 
     def _made(self, file: ClusterFile, subnet_id: str, group: str) -> fsx.CfnFileSystem:

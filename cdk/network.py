@@ -37,11 +37,11 @@ class Network(Construct):
     def __init__(self, scope: Construct, id: str, *, file: ClusterFile) -> None:
         super().__init__(scope, id)
         if file.network.vpc:
-            self.vpc_id = file.network.vpc
+            self.vpc_id, self._own = file.network.vpc, None
             self.route_out = ()
             self.subnets = {zone: file.network.subnets[zone] for zone in file.all_zones}
         else:
-            vpc = Vpc(self, "Own", file=file)
+            self._own = vpc = Vpc(self, "Own", file=file)
             self.vpc_id, self.subnets, self.route_out = vpc.vpc_id, vpc.subnets, vpc.route_out
         self.subnets_of_nodes = {zone: self.subnets[zone] for zone in file.zones}
         name, existing = file.cluster.name, file.existing
@@ -62,6 +62,11 @@ class Network(Construct):
         self.instance_connect_id = (
             self._instance_connect(file) if file.network.instance_connect else ""
         )
+
+    def keep(self, zone: str) -> None:
+        """A network of ours, for what stays in that zone when the stack goes."""
+        if self._own:
+            self._own.keep(zone)
 
     def mount(self, file_system_id: str) -> Sequence[IDependable]:
         """Make the file system reachable from every subnet; what must be there before a mount."""

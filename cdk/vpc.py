@@ -2,13 +2,14 @@
 
 from ipaddress import IPv4Network
 
-from aws_cdk import CfnTag, Stack
+from aws_cdk import CfnResource, CfnTag, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_logs as logs
 from constructs import Construct, IDependable
 
 from cdk import statements
 from cdk.acknowledged import acknowledge
+from cdk.storage import keep
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.deployment import FlowLogs, Nat
 
@@ -40,6 +41,7 @@ class Vpc(Construct):
             tags=[CfnTag(key="Name", value=self._name)],
         )
         self.vpc_id = vpc.ref
+        self._stays: dict[str, CfnResource] = {"": vpc}
         if file.network.flow_logs is FlowLogs.NONE:
             acknowledge(
                 vpc,
@@ -60,6 +62,11 @@ class Vpc(Construct):
         elif not is_private:
             self.route_out.append(self._to_the_internet("Out", self._table))
         self._gateway_endpoints()
+
+    def keep(self, zone: str) -> None:
+        """The network with a zone's subnet, for what stays there when the stack goes."""
+        keep(self._stays[""])
+        keep(self._stays[zone])
 
     def _flow_logs(self, file: ClusterFile) -> None:
         """Into a log group that is kept as long as the functions' logs."""
@@ -109,6 +116,7 @@ class Vpc(Construct):
             self, f"Routing-{zone}", subnet_id=subnet.ref, route_table_id=table.ref
         )
         self.route_out.append(routing)
+        self._stays[zone] = subnet
         return subnet.ref
 
     def _to_the_internet(self, id: str, table: ec2.CfnRouteTable) -> ec2.CfnRoute:

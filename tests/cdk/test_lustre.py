@@ -1,5 +1,6 @@
 """FSx for Lustre: made by the stack or there already, and mounted by head and nodes."""
 
+import json
 import re
 from typing import Any
 
@@ -76,6 +77,35 @@ def test_fsx_is_asked_for_it_when_its_ports_are_open(made: Stack):
     ((_, resource),) = made.resources("AWS::FSx::FileSystem")
 
     assert set(resource.get("DependsOn", ())) >= rules(made)
+
+
+def test_what_it_lives_in_is_kept_with_it(made: Stack, tmp_path):
+    """EC2 deletes no group, subnet or VPC that has an interface of FSx: DependencyViolation, and
+    the stack's deletion would fail (aws/aws-cdk#31521).
+    """
+    assert gone_below_what_stays(made) == set()
+
+    there = cluster(tmp_path, lustre={"storage_gib": "1200"}, network=NETWORK)
+    assert gone_below_what_stays(there) == set()
+    kinds = [each["Type"] for each in there.template["Resources"].values() if is_kept(each)]
+    assert sorted(kinds) == ["AWS::EC2::SecurityGroup", "AWS::FSx::FileSystem"]
+
+
+def gone_below_what_stays(stack: Stack) -> set[str]:
+    resources = stack.template["Resources"]
+    seen: set[str] = set()
+    look = [name for name, each in resources.items() if is_kept(each)]
+    assert look
+    while look:
+        seen.add(name := look.pop())
+        text = json.dumps(resources[name]["Properties"])
+        found = re.findall(r'"(?:Ref|Fn::GetAtt)": \[?"(\w+)"', text)
+        look += [each for each in found if each in resources and each not in seen]
+    return {name for name in seen if not is_kept(resources[name])}
+
+
+def is_kept(resource: dict[str, Any]) -> bool:
+    return resource.get("DeletionPolicy") == "Retain"
 
 
 def test_the_head_boots_when_one_that_is_there_lets_it_in(tmp_path):
