@@ -179,3 +179,23 @@ def test_the_pool_that_comes_nearest_is_named_before_one_of_another_kind_of_gpu(
     found = asked(snapshot([job(1, gpus=8, gpu_type="a10g")], of=of))
 
     assert found.headline == ("job 1 waits: g5.12xlarge has 4 GPUs, the job asks 8; 1 more below")
+
+
+def test_the_limit_that_only_a_larger_type_meets_is_not_asked_to_be_raised() -> None:
+    of = cluster(pool(limits=Limits(gpus=4)), limits=Limits(nodes=1))
+    busy = node("i-1", gpus_alloc=1, state="ALLOCATED+DYNAMIC_NORM")
+    seen = snapshot(
+        [job(1), job(2, state="RUNNING", on=["i-1"])],
+        of=of,
+        records=[record("i-1")],
+        instances=[instance("i-1")],
+        nodes=[busy],
+    )
+
+    found = asked(seen)
+
+    assert found.change == (
+        "wait for nodes to be released, or have the limits of the cluster raised",
+    )
+    runs = answer("2", seen, None)
+    assert runs.nodes[0].endswith("in Slurm, ALLOCATED")

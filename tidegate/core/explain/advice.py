@@ -72,7 +72,21 @@ def advice(
     # What fits and is held back for now needs no smaller job.
     passing = [each for each in why_nots if each.kind in PASSING]
     lasting = () if passing else _nearest(job, why_nots)
-    return tuple(dict.fromkeys((*lasting, *_others(job, passing or why_nots, drained))))
+    others = list(_first_limits(passing or why_nots))
+    return tuple(dict.fromkeys((*lasting, *_others(job, others, drained))))
+
+
+def _first_limits(why_nots: Sequence[WhyNot]) -> Iterator[WhyNot]:
+    """Of each pool the limit that keeps the cheapest of its offerings from the job: that lifted,
+    those of larger types matter no more.
+    """
+    pools: set[str] = set()
+    for each in why_nots:
+        if each.kind is not Why.LIMIT:
+            yield each
+        elif each.pool not in pools:
+            pools.add(each.pool)
+            yield each
 
 
 def _is_our_word(why_nots: Sequence[WhyNot]) -> bool:

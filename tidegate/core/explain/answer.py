@@ -373,7 +373,7 @@ def on_its_way(member: Member, snapshot: Snapshot) -> str:
     if member.record and member.record.reclaim_at_s is not None:
         return f"{name}: EC2 takes it back at {clock(member.record.reclaim_at_s)}"
     if member.node is not None:
-        return f"{name}: in Slurm, {member.node.state}{gate}"
+        return f"{name}: in Slurm, {member.node.state.told}{gate}"
     age_s = snapshot.now_s - member.launched_at_s
     state = member.instance.state.value if member.instance else "not shown by EC2 yet"
     left_s = boots_for_s(member, snapshot)

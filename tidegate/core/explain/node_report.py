@@ -92,7 +92,7 @@ def _report(
         name=member.instance_id,
         pool=member.pool,
         offering=str(member.offering),
-        stage=str(member.node.state) if member.node else BOOTING,
+        stage=member.node.state.told if member.node else BOOTING,
         age_s=round(age_s, 1),
         usd=round(usd, 4),
         jobs=jobs,

@@ -126,6 +126,11 @@ class NodeState:
         """`scontrol delete` is safe: nothing runs, ends or is planned, and nothing new will."""
         return not (self.is_busy or self.strange) and (self.is_drain or self.is_down)
 
+    @property
+    def told(self) -> str:
+        """For people: without the word that each node of ours bears."""
+        return "+".join(sorted(self.words - {"DYNAMIC_NORM"}))
+
     def __str__(self) -> str:
         return "+".join(sorted(self.words))
 
