@@ -247,6 +247,15 @@ def test_what_was_not_paid_for_can_be_bought_again(shop: Shop) -> None:
     ]
 
 
+def test_an_offer_that_was_not_paid_for_and_is_still_there_can_be_bought_again(shop: Shop) -> None:
+    shop.buy()
+    shop.blocks.payments["cbe-1"] = "payment-failed"
+
+    shop.buy()
+
+    assert shop.sold == 2
+
+
 def test_a_block_that_the_file_does_not_name_is_not_extended(shop: Shop) -> None:
     shop.town.report()
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,12 @@ from typer.testing import CliRunner, Result
 from local.cloud import LocalCloud
 from tests.replay.test_replay import FILE
 from tidegate.cli.main import app
+from tidegate.cli.market.elsewhere import moved
+from tidegate.cli.market.told import Told
+from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.errors import NotAuthorized, Throttled
+from tidegate.core.model.market import Quote
+from tidegate.wire.config import parse_cluster
 
 HISTORY = (
     "job_id,submit_s,duration_s,gpus,nodes,partition\nj0,0,36000,4,1,gpu\nj1,0,36000,1,1,gpu\n"
@@ -66,6 +72,22 @@ def test_the_same_jobs_cost_what_the_prices_there_say(lab: Path) -> None:
     assert away["played"]["usd"] / own["played"]["usd"] == pytest.approx(0.5, abs=0.02)
     assert own["played"]["jobs_ended"] == away["played"]["jobs_ended"] == 2
     assert (away["usd_per_gb"], away["move_usd"]) == (0.02, 10.0)
+
+
+def test_what_a_zone_does_not_sell_is_not_bought_there() -> None:
+    """Neither spot without a price, nor a type in a zone that lacks it."""
+    of = parse_cluster(
+        FILE.replace("MARKET", "spot, on-demand").replace("EXTRA", ""), "lab"
+    ).cluster
+    zones = {"g5.xlarge": frozenset({"eu-west-1b"}), "g5.12xlarge": frozenset({"eu-west-1b"})}
+    told = Told(AWAY, {"g5.xlarge": 1.2, "g5.12xlarge": 6.0}, zones=zones)
+    told.spot = (Quote("g5.xlarge", 0.2, "eu-west-1b"),)
+
+    there = moved(of, told, {("g5.xlarge", Market.SPOT): 0.01})
+
+    no_spot = Offering("g5.12xlarge", "eu-west-1b", Market.SPOT)
+    assert {offering: steps.at(0.0) for offering, steps in there.absent.items()} == {no_spot: 0.0}
+    assert there.cluster.prices[replace(no_spot, instance_type="g5.xlarge")] == 0.21
 
 
 def test_it_is_told_in_sentences(lab: Path) -> None:
