@@ -206,7 +206,7 @@ _OF_PLANS = (
     ),
     fault(
         "what EC2 has stopped stays",
-        becomes("core.fleet.judge:_sure_end", "end_stopped(...)", "()"),
+        becomes("core.fleet.orphans:sure_end", "end_stopped(...)", "()"),
     ),
     fault(
         "a launch in doubt is never finished",

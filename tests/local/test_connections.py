@@ -46,7 +46,7 @@ def test_what_nobody_reads_of_a_request_is_no_request_of_its_own(
     connection: HTTPConnection,
 ) -> None:
     """Moto's own pages look at no body."""
-    connection.request("GET", "/moto-api/data.json", f"POST / HTTP/1.1\r\n\r\n{REGIONS}")
+    connection.request("GET", "/moto-api/lib.js", f"POST / HTTP/1.1\r\n\r\n{REGIONS}")
     page = connection.getresponse()
     assert page.status == 200
     page.read()

@@ -72,8 +72,8 @@ from tidegate.cli.why import why
 ORDER = (
     *("init", "validate", "sandbox", "import", "replay", "advise", "probe", "plan", "diff"),
     *("status", "why", "nodes", "events", "schedule", "keep-up", "stop", "retry", "rollout"),
-    *("node", "user", "image", "cost", "report", "capacity", "dashboards", "mcp", "schema"),
-    *("drill", "simulate"),
+    *("node", "user", "image", "cost", "report", "capacity", "market", "dashboards", "mcp"),
+    *("schema", "drill", "simulate"),
 )
 
 

@@ -145,11 +145,7 @@ class ClusterModel(Section):
     software: SoftwareModel = Field(
         default=SoftwareModel(), description="what nodes' images and jobs hold, to be checked"
     )
-    containers: Containers | None = Field(
-        default=None,
-        description="pyxis: containers by srun --container-image, with an image of your own that"
-        " holds enroot and pyxis",
-    )
+    containers: Containers = None
     container_cache: ContainerCache = None
     users: Users | None = Field(
         default=None,

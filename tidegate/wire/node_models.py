@@ -14,7 +14,13 @@ from tidegate.wire.section import Section
 
 type ComputeMode = Literal["default", "exclusive-process", "prohibited"]
 type KernelModule = Literal["open", "proprietary"]
-type Containers = Literal["pyxis"]
+Containers = Annotated[
+    Literal["pyxis"] | None,
+    Field(
+        description="pyxis: containers by srun --container-image, with an image of your own that"
+        " holds enroot and pyxis"
+    ),
+]
 type Users = Literal["sssd"]
 type ImageOs = Literal["ubuntu24.04", "ubuntu22.04", "ubuntu20.04", "al2023", "al2"]
 

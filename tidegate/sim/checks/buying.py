@@ -64,7 +64,8 @@ class LimitsHold(Check):
     """
 
     def launched(self, instance: Instance) -> None:
-        if not self.world.actors:
+        record = self.world.ledger.all_nodes.get(instance.instance_id)
+        if record and record.stopped_at_s is not None and not self.world.actors:
             return  # a person has started it
         live = self.world.compute.live()
         cluster = self.world.cluster
