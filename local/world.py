@@ -205,8 +205,6 @@ class World:
             "AWS_ENDPOINT_URL": f"http://{BRIDGE_ADDRESS}:{self._settings.aws_port}",
             "AWS_DEFAULT_REGION": self._settings.region,
             "AWS_REGION": self._settings.region,
-            # The AWS CLI starts twice as fast once it is compiled; the first machine does it.
-            "PYTHONPYCACHEPREFIX": "/.pycache",
         }
 
     def _make_image(self) -> None:
