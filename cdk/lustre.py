@@ -7,7 +7,7 @@ from aws_cdk import aws_fsx as fsx
 from constructs import Construct
 
 from cdk.network import Network
-from cdk.storage import keep
+from cdk.storage import keep_once_made
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.deployment import LustreKind
 
@@ -47,7 +47,7 @@ class Lustre(Construct):
         # (DependencyViolation), and the stack's deletion would fail.
         for each in self.node.children:
             if isinstance(each, ec2.CfnSecurityGroup):
-                keep(each)
+                keep_once_made(each)
         network.keep(file.head_zone)
         self.target = f"{made.attr_dns_name}@tcp:/{made.attr_lustre_mount_name}"
 
@@ -71,7 +71,7 @@ class Lustre(Construct):
                 data_compression_type="LZ4",
             ),
         )
-        keep(made)
+        keep_once_made(made)
         return made
 
     def _open(self, network: Network, group: str) -> Sequence[ec2.CfnSecurityGroupIngress]:

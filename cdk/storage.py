@@ -178,6 +178,16 @@ def keep(resource: CfnResource) -> None:
     resource.cfn_options.update_replace_policy = CfnDeletionPolicy.RETAIN
 
 
+def keep_once_made(resource: CfnResource) -> None:
+    """As `keep`, and nothing is left of a deployment that failed while it made this.
+
+    Source: CloudFormation reference, "DeletionPolicy attribute": what is Retain stays then too,
+    empty and paid for; UpdateReplacePolicy knows no such word.
+    """
+    keep(resource)
+    resource.cfn_options.deletion_policy = CfnDeletionPolicy.RETAIN_EXCEPT_ON_CREATE
+
+
 def _only_encrypted_and_known() -> Mapping[str, object]:
     """Once there is a policy, clients without a grant by IAM are refused.
 

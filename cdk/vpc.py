@@ -9,7 +9,7 @@ from constructs import Construct, IDependable
 
 from cdk import statements
 from cdk.acknowledged import acknowledge
-from cdk.storage import keep
+from cdk.storage import keep_once_made
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.deployment import FlowLogs, Nat
 
@@ -65,8 +65,8 @@ class Vpc(Construct):
 
     def keep(self, zone: str) -> None:
         """The network with a zone's subnet, for what stays there when the stack goes."""
-        keep(self._stays[""])
-        keep(self._stays[zone])
+        keep_once_made(self._stays[""])
+        keep_once_made(self._stays[zone])
 
     def _flow_logs(self, file: ClusterFile) -> None:
         """Into a log group that is kept as long as the functions' logs."""

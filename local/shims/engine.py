@@ -238,7 +238,7 @@ def _delete_all(resources: ResourceMap) -> None:
     for _ in range(MAX_ROUNDS):
         trouble: Exception | None = None
         for logical_id in reversed([name for name in made if name in templates]):
-            if templates[logical_id].get("DeletionPolicy") == "Retain":
+            if templates[logical_id].get("DeletionPolicy", "").startswith("Retain"):
                 continue
             try:
                 everything._delete_resource(made[logical_id], templates[logical_id])
