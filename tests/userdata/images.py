@@ -34,6 +34,7 @@ case $1 in
             fail "URL https://registry.example/v2 returned error code: 406"
         fi
         printf 'squashfs of' >"$3"
+        [[ ! -e {here}/full ]] || fail "Write failed because No space left on device"
         echo $$ >>{here}/importing
         [[ ! -e {here}/slow ]] || sleep "$(<{here}/slow)"
         printf ' %s, all of it' "$digest" >>"$3"

@@ -177,6 +177,20 @@ def test_a_registry_that_denies_is_told_in_enroot_s_words(site: Site) -> None:
     assert site.kept == []
 
 
+@pytest.mark.parametrize(("image", "tries"), [(IMAGE, 2), (f"{IMAGE}@{ONE}", 1)])
+def test_what_cannot_be_imported_is_not_tried_without_end(
+    site: Site, image: str, tries: int
+) -> None:
+    site.put("full")
+
+    started = site.start("a", image=image)
+
+    assert started.path == ""
+    assert "No space left on device" in started.log
+    assert len(site.calls("import")) == tries
+    assert site.start("b", "8.0").path == "", "which does not wait for the first"
+
+
 def test_without_digests_each_node_imports_as_enroot_alone(site: Site) -> None:
     site.put("no_digests")
 

@@ -135,16 +135,17 @@ keep() {
         mv -- "$CACHE/$PART" "$CACHE/$file" && echo "$file $size" >"$CACHE/$1" && image=$CACHE/$file
 }
 
-# is_exact URI: whether the step's squashfs is what `digest` names. Not all registries give a list by a
-# digest (enroot's pull request 263): there it is the tag's, if that is the same before and after.
+# is_exact URI: imports it, and whether that is what `digest` names. Not all registries give a list by a
+# digest (enroot's pull request 263): there it is the tag's, if that is the same before and after. Sets
+# `image` where enroot came to its end: what a failed import leaves has a size as well.
 is_exact() {
     local name=$1
     [[ $1 == *"@$digest" ]] || name=$1@$digest
     rm -f "$LOCAL"
-    enroot_quietly import --output "$LOCAL" "$name" && return
+    enroot_quietly import --output "$LOCAL" "$name" && image=$LOCAL && return
     [[ $name != "$1" ]] || return
     rm -f "$LOCAL"
-    enroot_quietly import --output "$LOCAL" "$1" || return
+    enroot_quietly import --output "$LOCAL" "$1" && image=$LOCAL || return
     [[ $(digest_of "$1") == "$digest" ]] || { say "$1 moved while it was imported"; return 1; }
 }
 
@@ -153,13 +154,11 @@ fetch() {
     local why words=$LOCAL.words
     image=
     if ! is_exact "$1"; then
-        why="the import failed"
-        [[ ! -s $LOCAL ]] || image=$LOCAL
+        why="the import failed or is of another image"
     elif keep "$2" 2>"$words"; then
         return
     else
         why=$(tail -n 1 "$words" | tr -dc '[:print:]')
-        image=$LOCAL
     fi
     rm -f "$CACHE/$PART"
     say "$1 is not kept for other nodes: $why"
@@ -218,10 +217,11 @@ cached() {
     hold "$CACHE/$key" is_over "$key" || code=$?
     if ((code == 1)) && found "$CACHE" "$key"; then
         touch -c "$CACHE/$key"
-    elif ((code == 0)) && fetch "$1" "$key"; then
-        make_room "$key"
     else
-        return 1
+        # What enroot could not import by the tag it cannot by another try.
+        ((code == 0)) || return
+        fetch "$1" "$key" || exit
+        make_room "$key"
     fi
 }
 
