@@ -3,13 +3,11 @@
 Defaults of pools and timings are those of `tidegate.core.model.cluster`, so they are stated once.
 """
 
-from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field, ValidationInfo, field_validator
 
 from tidegate.core.model.cluster import Cluster, Timings
-from tidegate.core.model.ec2 import Market, Offering
 from tidegate.wire import names
 from tidegate.wire.beside import Beside, TrafficModel
 from tidegate.wire.budget_models import SpendingBudgetModel, budgets
@@ -39,7 +37,7 @@ from tidegate.wire.notifications_model import CHATLESS, NotificationsModel
 from tidegate.wire.partition_model import PartitionModel
 from tidegate.wire.pool_models import LimitsModel, PoolModel, ReservationModel
 from tidegate.wire.prefetch_model import PrefetchModel
-from tidegate.wire.prices import Priced, PriceList, PriceModel
+from tidegate.wire.prices import Priced, PriceList, PriceModel, hazards
 from tidegate.wire.report_model import ReportModel
 from tidegate.wire.rollout_model import RolloutModel
 from tidegate.wire.schedules_model import SchedulesModel
@@ -355,7 +353,7 @@ class ClusterModel(Section):
             reservation_groups=self.reservation_groups,
             time_limit_ratio=self.time_limit_ratio,
             time_limit_ratios=self.time_limit_ratio_by_account,
-            hazards=self._hazards(),
+            hazards=hazards(pools, self.hazards_per_hour),
             budgets=budgets(
                 self.budget,
                 {name: model.budget for name, model in self.pools.items()},
@@ -387,11 +385,3 @@ class ClusterModel(Section):
             head_zone=self.head.zone or min(zone for each in pools for zone in each.zones),
             traffic=self.traffic,
         )
-
-    def _hazards(self) -> Mapping[Offering, float]:
-        return {
-            offering: self.hazards_per_hour[each.name]
-            for name, model in self.pools.items()
-            for each, offering in model.pool(name).offerings()
-            if offering.market is Market.SPOT and each.name in self.hazards_per_hour
-        }

@@ -1,6 +1,6 @@
 """What an instance costs by the cluster file, or by AWS's list until the market was read."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -112,6 +112,16 @@ class PriceList:
         if is_said or on_demand is None or _is_in_china(self.region):
             return None
         return Estimate(on_demand, beside_usd)
+
+
+def hazards(pools: Iterable[Pool], per_hour: Mapping[str, float]) -> dict[Offering, float]:
+    """Interruptions per hour of the spot offerings of types that the file says."""
+    return {
+        offering: per_hour[each.name]
+        for pool in pools
+        for each, offering in pool.offerings()
+        if offering.market is Market.SPOT and each.name in per_hour
+    }
 
 
 def has_price_list(region: str) -> bool:
