@@ -15,7 +15,8 @@ DEMO = Path(__file__).parents[1] / "demo" / "cluster.yaml"
 
 # What is the same here and on AWS: what is bought, for whom and when.
 KEPT = (
-    *("name", "limits", "budget", "budget_by_account", "partitions", "prices_usd_per_hour"),
+    *("name", "limits", "budget", "budget_by_account", "budget_by_user", "partitions"),
+    "prices_usd_per_hour",
     *("waiting", "time_limit_ratio", "time_limit_ratio_by_account", "hazards_per_hour"),
 )
 KEPT_OF_POOLS = (
