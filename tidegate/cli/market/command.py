@@ -51,7 +51,7 @@ def market(
     seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Show what a job history would have cost in other regions, at the prices there.
+    """Show what a job history would have cost in other regions.
 
     The planner of the functions plays it, as in `tidegate replay`. Exit codes: 0 an answer, 1
     trouble.
