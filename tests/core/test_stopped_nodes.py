@@ -53,7 +53,8 @@ def released(name: str = "i-1", **more: object) -> NodeRecord:
 
 
 def stopped(name: str = "i-1", ago_s: float = 600.0, **more: object) -> NodeRecord:
-    return released(name, stopped_at_s=NOW_S - ago_s, usd_per_hour=DISK_USD, **more)
+    known = released(name, stopped_at_s=NOW_S - ago_s, usd_per_hour=DISK_USD)
+    return replace(known, **more)  # type: ignore[arg-type]
 
 
 def shown(name: str = "i-1", state: InstanceState = InstanceState.STOPPED) -> Instance:
@@ -70,13 +71,14 @@ def starts(made: Plan) -> list[str]:
 
 def leaving(of: Cluster, **more: object) -> Snapshot:
     running = shown(state=InstanceState.RUNNING)
-    return snapshot(of=of, records=[released(**more)], instances=[running])
+    known = replace(released(), **more)  # type: ignore[arg-type]
+    return snapshot(of=of, records=[known], instances=[running])
 
 
-def waiting(of: Cluster | None = None, nodes: int = 1, **more: object) -> Snapshot:
+def waiting(of: Cluster | None = None, nodes: int = 1, known: NodeRecord | None = None) -> Snapshot:
     """A job waits, and one node is stopped."""
     asked = job(7, nodes=nodes)
-    return snapshot([asked], of=of or keeping(), records=[stopped(**more)], instances=[shown()])
+    return snapshot([asked], of=of or keeping(), records=[known or stopped()], instances=[shown()])
 
 
 def test_what_idled_out_is_stopped_where_its_pool_keeps_such_nodes() -> None:
@@ -217,14 +219,14 @@ def test_a_gang_is_launched_as_a_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    "more",
+    "known",
     [
-        {"ago_s": 120.0},  # orders and digests of its former life may be under way
-        {"order": replace(RELEASE, not_after_s=NOW_S + 10)},
+        stopped(ago_s=120.0),  # orders and digests of its former life may be under way
+        stopped(order=replace(RELEASE, not_after_s=NOW_S + 10)),
     ],
 )
-def test_it_is_not_started_before_its_former_life_is_over(more: dict[str, object]) -> None:
-    assert starts(plan(waiting(**more))) == [""]
+def test_it_is_not_started_before_its_former_life_is_over(known: NodeRecord) -> None:
+    assert starts(plan(waiting(known=known))) == [""]
 
 
 def test_one_that_still_stops_is_not_started() -> None:

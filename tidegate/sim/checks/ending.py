@@ -48,8 +48,14 @@ class NoStrayInstances(Check):
                 raise self.broken(f"{name} has run for {self.stray_s[name]:.0f} s without a node")
         for name, at_s in self.world.compute.stopped.items():
             stopped_s = self.witness.now_s - at_s
-            if stopped_s > self.bound_s and name in self.witness.announced:
+            if stopped_s > self.bound_s and self._was_told(name, at_s):
                 raise self.broken(f"{name} was stopped {stopped_s:.0f} s ago and its disk costs")
+
+    def _was_told(self, name: str, stopped_at_s: float) -> bool:
+        """AWS had told its end before. News that come after it find no node."""
+        hinted_s = self.witness.hinted.get(name)
+        is_known = hinted_s is not None and hinted_s <= stopped_at_s
+        return is_known and name in self.witness.announced
 
     def ended(self, instance: Instance) -> None:
         self.stray_s.pop(instance.instance_id, None)
