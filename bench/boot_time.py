@@ -2,8 +2,8 @@
 
     python -m bench.boot_time FOLDER    the folder of the public histories, gzipped CSV
 
-The bound of what stopped nodes could bring (`docs/warm.md`): every node starts in 60 s, and as many
-as ever ran at one time have their root volumes for the whole history.
+Each window as it is, with `stopped_nodes` for as many as ever run at one time and for four, and as
+the bound (`docs/warm.md`): every node starts in 60 s. W = 0: nothing is kept running for jobs.
 """
 
 import sys
@@ -14,43 +14,44 @@ from bench.replay import WINDOWS, Window, cluster_of, trace_of
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.waiting import Waiting
 from tidegate.sim.replay.run import replay
-from tidegate.sim.replay.state import Machine
+from tidegate.sim.replay.stopped import START_S
 from tidegate.sim.replay.world import Setting
 
 SMALL = WINDOWS[4:]
+BOOT_S = 300.0
 # 100 GiB of gp3 in us-east-1, by the hour.
 DISK_USD_PER_HOUR = 100 * 0.08 / 730
+ALL = 10_000
 
 
-def thrifty(window: Window) -> Cluster:
-    """Nothing is kept before a job needs it."""
-    return replace(cluster_of(window), waiting=Waiting(0.0))
-
-
-def at_once(machines: list[Machine]) -> int:
-    """The most nodes at one time."""
-    turns = [(each.launched_s, 1) for each in machines]
-    turns += [(each.ended_s or 0.0, -1) for each in machines]
-    count = most = 0
-    for _, turn in sorted(turns):
-        count += turn
-        most = max(most, count)
-    return most
+def thrifty(window: Window, stopped_nodes: int = 0) -> Cluster:
+    """Nothing is kept running before a job needs it."""
+    of = cluster_of(window)
+    pools = tuple(
+        replace(pool, stopped_nodes=stopped_nodes, stopped_usd_per_hour=DISK_USD_PER_HOUR)
+        for pool in of.pools
+    )
+    return replace(of, pools=pools, waiting=Waiting(0.0))
 
 
 def main() -> None:
-    print("| window | boot | USD | disks, USD | wait: mean | median | p95 |")
+    print("| window | | USD | disks, USD | wait: mean | median | p95 |")
     print("|---|---|---|---|---|---|---|")
     for window in SMALL:
-        for boot_s in (300.0, 60.0):
-            done = replay(
-                trace_of(Path(sys.argv[1]), window), thrifty(window), Setting(boot_s=boot_s)
+        trace = trace_of(Path(sys.argv[1]), window)
+        for name, stopped_nodes, boot_s in (
+            ("boot 300 s", 0, BOOT_S),
+            ("4 stopped nodes", 4, BOOT_S),
+            ("stopped nodes for all", ALL, BOOT_S),
+            ("boot 60 s", 0, START_S),
+        ):
+            done = replay(trace, thrifty(window, stopped_nodes), Setting(boot_s=boot_s)).outcome
+            waits, disks = (
+                done.waits,
+                sum(usd for of, usd in done.by_pool if of.endswith("stopped")),
             )
-            waits, gone = done.outcome.waits, done.world.gone
-            hours = (done.world.now_s - min(each.launched_s for each in gone)) / 3600
-            disks_usd = at_once(gone) * hours * DISK_USD_PER_HOUR if boot_s < 300 else 0.0
             print(
-                f"| {window.name} | {boot_s:.0f} s | {done.outcome.cost_usd:,.0f} | {disks_usd:.0f}"
+                f"| {window.name} | {name} | {done.cost_usd:,.0f} | {disks:,.0f}"
                 f" | {waits.mean_s:.0f} s | {waits.p50_s:.0f} s | {waits.p95_s:.0f} s |",
                 flush=True,
             )

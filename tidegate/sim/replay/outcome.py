@@ -1,7 +1,7 @@
 """What came of a replay, as figures: money, waits, launches, and what nobody could serve."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import Market
@@ -120,9 +120,11 @@ def _at(ordered: Sequence[float], percent: int) -> float:
     return ordered[max(rank - 1, 0)] if ordered else 0.0
 
 
-def outcome(world: World, name: str, policy: str, unmet: dict[str, str]) -> Outcome:
-    """All figures of a replay that has ended."""
-    by_pool: dict[str, float] = {}
+def outcome(
+    world: World, name: str, policy: str, unmet: dict[str, str], disks_usd: Mapping[str, float]
+) -> Outcome:
+    """All figures of a replay that has ended. `disks_usd`: what stopped nodes cost, by pool."""
+    by_pool = {f"{pool} stopped": usd for pool, usd in disks_usd.items()}
     for each in world.gone:
         key = f"{each.pool} {each.offering.market.value}"
         by_pool[key] = by_pool.get(key, 0.0) + cost_usd(each)

@@ -45,7 +45,8 @@ def replay(
     if progress is not None:
         world.on_progress = progress
     world.play()
-    return Replayed(outcome(world, name or cluster.name, policy_name, unmet), world)
+    disks = policy.disks_usd(world.now_s) if isinstance(policy, Tidegate) else {}
+    return Replayed(outcome(world, name or cluster.name, policy_name, unmet, disks), world)
 
 
 POLICIES: dict[str, Callable[[], Policy]] = {

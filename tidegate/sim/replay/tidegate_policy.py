@@ -5,7 +5,8 @@ from dataclasses import replace
 from tidegate.core.buy.dealing import shares
 from tidegate.core.fleet.week import HOUR_S, is_trusted
 from tidegate.core.model.digest import Digest, Stamp
-from tidegate.core.model.ec2 import Instance, InstanceState, Offering
+from tidegate.core.model.drain_reason import DrainCode, code_of
+from tidegate.core.model.ec2 import Instance, InstanceState, Market, Offering
 from tidegate.core.model.ledger import Charge, Launch, NodeRecord, Phase
 from tidegate.core.model.orders import Order, OrderKind
 from tidegate.core.model.plan import Learn, Mark, Rest, Send, Terminate, Watch
@@ -17,6 +18,7 @@ from tidegate.core.model.stuck import Stuck
 from tidegate.core.offers.spend import charges
 from tidegate.core.planner import plan
 from tidegate.sim.replay.state import Machine
+from tidegate.sim.replay.stopped import START_S, Stopped
 from tidegate.sim.replay.world import HEARTBEAT_S, World
 
 # While nothing waits, runs or is up the head's agent reports so often.
@@ -46,6 +48,8 @@ class Tidegate:
         self._spent: dict[tuple[str, str], float] = {}
         self._num_charged = 0
         self._epoch = 0
+        self._stopped: dict[str, Stopped] = {}
+        self._disks_usd: dict[str, float] = {}
         self.unmet: dict[str, str] = {}
         self.most_usd_per_hour = 0.0
 
@@ -72,6 +76,8 @@ class Tidegate:
                     for name in names:
                         if name in world.machines:
                             world.end(world.machines[name], world.now_s)
+                        elif name in self._stopped:
+                            self._count_disk(self._stopped.pop(name), world.now_s)
                 case Watch(stuck=stuck):
                     self._stuck[stuck.job_id] = stuck
                 case Learn(pool_history=history):
@@ -124,6 +130,9 @@ class Tidegate:
         pool = world.cluster.pool(launch.pool)
         assert pool is not None
         offerings = launch.offerings
+        if launch.starts:
+            self._count_disk(self._stopped.pop(launch.starts), world.now_s)
+            pool = replace(pool, boot_s=min(START_S, pool.boot_s))
         if gang:
             machines = list(world.machines.values())
             whole = world.fleets.whole_at(offerings, missing, machines, world.now_s)
@@ -193,12 +202,33 @@ class Tidegate:
                 case OrderKind.WEIGHT:
                     world.weigh(machine, int(order.text))
                 case OrderKind.RELEASE:
-                    has_changed |= world.release(machine)
+                    has_changed |= self._release(world, machine, order)
                 case OrderKind.DELETE:
                     world.end(machine, world.now_s)
                 case _:  # jobs on reclaimed nodes are requeued by the world at the reclaim
                     pass
         return has_changed
+
+    def _release(self, world: World, machine: Machine, order: Order) -> bool:
+        """It ends, or is stopped as the planner would."""
+        record, is_released = self._records[machine.name], world.release(machine)
+        pool = world.cluster.pool(machine.pool)
+        kept = sum(each.record.pool == machine.pool for each in self._stopped.values())
+        is_idle = code_of(order.text) is DrainCode.EMPTY
+        is_on_demand = machine.offering.market is Market.ON_DEMAND
+        if pool and is_released and is_idle and is_on_demand and kept < pool.stopped_nodes:
+            self._stopped[machine.name] = Stopped(record, pool, world.now_s)
+        return is_released
+
+    def _count_disk(self, stopped: Stopped, until_s: float) -> None:
+        pool = stopped.pool.name
+        self._disks_usd[pool] = self._disks_usd.get(pool, 0.0) + stopped.usd(until_s)
+
+    def disks_usd(self, until_s: float) -> dict[str, float]:
+        """What stopped nodes have cost, by pool, those that still stand among them."""
+        for name in list(self._stopped):
+            self._count_disk(self._stopped.pop(name), until_s)
+        return self._disks_usd
 
     # -- what is seen ----------------------------------------------------------------------
 
@@ -220,8 +250,11 @@ class Tidegate:
             epoch=Epoch("replay", self._epoch),
             digest=digest,
             digest_age_s=0.0,
-            instances=tuple(self._instances.values()),
-            nodes=tuple(self._records.values()),
+            instances=(
+                *self._instances.values(),
+                *(each.instance for each in self._stopped.values()),
+            ),
+            nodes=(*self._records.values(), *(each.known for each in self._stopped.values())),
             resting=tuple(self._resting.values()),
             stuck=tuple(self._stuck.values()),
             pool_history=tuple(self._pool_history.values()),
