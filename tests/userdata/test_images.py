@@ -125,6 +125,8 @@ def test_after_a_killed_import_another_node_imports(site: Site) -> None:
     holder.kill()
 
     assert waiter.ended().text == WHOLE.format(ONE)
+    (half,) = (site.here / "a/disk").rglob("*.sqsh")
+    assert half.read_text() == "squashfs of", "it is still at it"
     assert holder.ended().path == ""
     assert len(site.kept) == 1
 
