@@ -28,6 +28,7 @@ JOBS = ("1", "4711", "4711_3", "4711+1")
 
 # The beginning of a command -> why it is not run here.
 NOT_RUN = {
+    "export PATH=": "it is for the shell of who reads",
     "make setup": "it installs what this test runs with",
     "uv sync ": "as above",
     "make demo": "tests/e2e/test_demo.py runs what it runs",
@@ -56,6 +57,7 @@ NOT_RUN = {
     "sudo useradd ": "it makes a user here; tests/e2e/test_boot.py makes one on a head",
     "sudo -iu ": "as above",
     "sbatch ": "as above, and the user's job runs",
+    "sudo tidegate-share-image": "a node is needed: tests/userdata/test_images.py",
     "srun ": "it is what a user's own job does",
     "journalctl ": "the head's journal is needed",
     "tidegate cost --by": "a head with accounting is needed: tests/cli/test_cost_by.py",
@@ -72,6 +74,7 @@ NOT_RUN = {
     "tidegate rollout abort": "as above",
     "tidegate rollout finish": "as above",
     "tidegate capacity": "the local cloud has no quotas: tests/cli/test_capacity.py",
+    "tidegate market": "the same, and other regions: tests/cli/test_market.py",
     "tidegate image bake": "moto has no Image Builder: tests/cli/test_image_bake.py",
     "tidegate image list": "as above",
     "tidegate --install-completion": "it changes the shell of who runs it: tests/cli/test_cli.py",
