@@ -57,7 +57,7 @@ NOT_RUN = {
     "sudo useradd ": "it makes a user here; tests/e2e/test_boot.py makes one on a head",
     "sudo -iu ": "as above",
     "sbatch ": "as above, and the user's job runs",
-    "sudo tidegate-share-image": "a node is needed: tests/userdata/test_images.py",
+    "sudo tidegate-share-image": "a head is needed: tests/userdata/test_images_kept.py",
     "srun ": "it is what a user's own job does",
     "journalctl ": "the head's journal is needed",
     "tidegate cost --by": "a head with accounting is needed: tests/cli/test_cost_by.py",
