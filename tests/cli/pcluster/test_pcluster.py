@@ -237,6 +237,17 @@ def test_slurm_s_times_are_read_as_slurm_reads_them(tmp_path: Path, word: str, s
     assert written(done)["partitions"]["cpu"]["max_time_s"] == seconds
 
 
+@pytest.mark.parametrize(
+    ("resource", "pool"), [("small", "cpu-small"), ("g5.xlarge", "cpu-g5-xlarge"), ("A_1", "cpu-a-1")]
+)
+def test_a_pool_gets_a_name_that_a_pool_may_have(tmp_path: Path, resource: str, pool: str):
+    file = changed(tmp_path, "Name: small", f"Name: {resource}")
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file)])
+
+    assert list(written(done)["pools"]) == [pool]
+
+
 def test_accounts_of_a_partition_bring_accounting(tmp_path: Path):
     file = changed(tmp_path, "CapacityType: SPOT", "CustomSlurmSettings: {AllowAccounts: physics}")
 

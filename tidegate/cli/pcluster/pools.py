@@ -1,5 +1,6 @@
 """Queues and their compute resources as partitions and pools."""
 
+import re
 from collections.abc import Container
 
 from tidegate.cli.pcluster.custom import of_pool
@@ -177,8 +178,9 @@ def _reserve(asked: _Asked, id: str, kind: str, instance_type: str, done: Transl
 
 
 def _pool_name(queue: str, resource: str, taken: Container[str]) -> str:
-    """At most 31 characters, and none that another pool has."""
-    name = f"{queue}-{resource}".lower().replace("_", "-")
+    """At most 31 characters that a pool may have, a letter first, and none that another pool has."""
+    name = re.sub(r"[^a-z0-9]+", "-", f"{queue}-{resource}".lower())
+    name = name if name[0].isalpha() else f"p{name}"
     names = (name[:31], *(f"{name[:28]}-{number}" for number in range(2, 100)))
     return next(each for each in names if each not in taken)
 
