@@ -185,7 +185,7 @@ _OF_PLANS = (
     ),
     fault(
         "a boot that never ends is never given up",
-        never("core.fleet.judge:_judge", "_ - _.launched_at_s > _.boot_bound_s"),
+        never("core.fleet.judge:_judge", "_ - _.launched_at_s > _.given_up_s"),
     ),
     fault(
         "idle nodes are kept",

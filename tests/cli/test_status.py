@@ -149,10 +149,10 @@ def test_nodes_tell_their_stage_cost_and_end(town: Town) -> None:
     words = town.ask("nodes").output
 
     assert name in words
-    assert "given up 900 s after its launch" in town.ask_json("nodes")[0]["ends"]
+    assert "given up 960 s after its launch" in town.ask_json("nodes")[0]["ends"]
     (line,) = (line for line in words.splitlines() if name in line)
     assert "t4, g4dn.xlarge/us-east-1b/spot" in line
-    assert line.count("given up 900 s after its launch") == 1
+    assert line.count("given up 960 s after its launch") == 1
     assert town.ask("nodes", "--pool", "a10g").output == "no nodes\n"
     assert town.ask("nodes", "--pool", "x").exit_code == 2
 

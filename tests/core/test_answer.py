@@ -158,7 +158,7 @@ def test_a_node_that_boots_too_long_is_called_late():
         instances=[instance(age_s=400)],
     )
 
-    assert "late: given up after 900 s" in asked("1", seen).nodes[0]
+    assert "late: given up after 960 s" in asked("1", seen).nodes[0]
 
 
 def test_a_purchase_of_this_very_look_is_told_before_its_nodes_are_known():

@@ -135,7 +135,7 @@ def test_a_silent_head_is_something_to_see_to_unless_the_cluster_is_stopped():
 @pytest.mark.parametrize(
     ("of", "slurm", "ends"),
     [
-        (record(phase=Phase.LAUNCHED), None, "joins in about 200 s; given up 900 s after"),
+        (record(phase=Phase.LAUNCHED), None, "joins in about 200 s; given up 960 s after"),
         (record(), node(), "60 s idle, when no job needs it and pool t4 has its minimum"),
         (record(), node(state="ALLOCATED"), "its jobs end, and 60 s without another"),
         (record(), node(state="IDLE+DRAIN", reason="bad fan"), "drained: bad fan"),

@@ -111,7 +111,7 @@ def ended(world: World, name: str) -> None:
 
 
 def never_came(world: World, name: str) -> None:
-    world.clock.advance(world.of.timings.boot_bound_s + 1)
+    world.clock.advance(world.of.timings.given_up_s + 1)
     world.report([job(7)])
 
 

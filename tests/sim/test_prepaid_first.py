@@ -105,7 +105,7 @@ def test_what_ended_as_it_booted_counts_until_a_look_past_its_boot_bound() -> No
     (booted,) = world.compute.live()
     world.compute.end(booted.instance_id)
     check.ended(booted)
-    bound_s = world.cluster.timings.boot_bound_s
+    bound_s = world.cluster.timings.given_up_s
 
     world.clock.advance(bound_s - 10.0)
     look(world, check)

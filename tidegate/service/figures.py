@@ -167,7 +167,7 @@ def late_boots(snapshot: Snapshot) -> int:
         each.phase is Phase.LAUNCHED
         and late_s.get(each.pool, math.inf)
         < seen_at_s - each.launched_at_s
-        <= snapshot.cluster.timings.boot_bound_s
+        <= snapshot.cluster.timings.given_up_s
         for each in snapshot.nodes
     )
 

@@ -379,7 +379,7 @@ def on_its_way(member: Member, snapshot: Snapshot) -> str:
     left_s = boots_for_s(member, snapshot)
     when = "" if left_s is None else f", joins in about {left_s:.0f} s"
     if left_s == 0:
-        when = f", late: given up after {snapshot.cluster.timings.boot_bound_s:.0f} s"
+        when = f", late: given up after {snapshot.cluster.timings.given_up_s:.0f} s"
     return f"{name}: boots for {age_s:.0f} s, EC2 says {state}{when}{gate}"
 
 

@@ -253,7 +253,7 @@ def _whole_gpus(node: Node, member: Member, snapshot: Snapshot) -> tuple[int, in
 
 def cell_of(member: Member, snapshot: Snapshot) -> Cell:
     age_s = snapshot.now_s - member.launched_at_s
-    is_late = age_s > snapshot.cluster.timings.boot_bound_s
+    is_late = age_s > snapshot.cluster.timings.given_up_s
     return Cell(
         _slurm(member.node, snapshot),
         _ec2(member),

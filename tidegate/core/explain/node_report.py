@@ -135,7 +135,7 @@ def _ends(member: Member, jobs: tuple[str, ...], snapshot: Snapshot) -> str:
         return "leaves when it is empty: its pool is not in the cluster file"
     if member.node is None:
         left_s = boots_for_s(member, snapshot) or 0.0
-        bound_s = snapshot.cluster.timings.boot_bound_s
+        bound_s = snapshot.cluster.timings.given_up_s
         return f"joins in about {left_s:.0f} s; given up {bound_s:.0f} s after its launch"
     if hold := hold_of(member, snapshot.now_s):
         return f"let go at {moment(hold.until_s)} UTC, when its hold ends"

@@ -141,7 +141,7 @@ def _judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judg
         return _judge_unrecorded(member, snapshot, in_doubt)
     if member.record.stopped_at_s is not None:
         return _judge_stopped(member, snapshot)
-    is_late = seen_at_s - member.launched_at_s > timings.boot_bound_s
+    is_late = seen_at_s - member.launched_at_s > timings.given_up_s
     # Left out by one Describe, an instance may boot all the same; EC2's events tell of its end.
     if member.is_gone(now_s, timings.describe_lag_s) and (is_late or not member.may_boot):
         return _judge_gone(member, snapshot)
@@ -162,7 +162,7 @@ def _judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judg
         return _end(member, "Slurm no longer knows this node")
     # The digest's own age counts: the node may have registered since it was written.
     if is_late:
-        said = f"did not register within {timings.boot_bound_s:.0f} s"
+        said = f"did not register within {timings.given_up_s:.0f} s"
         return _end(member, said, rest(member.record, "BootBoundExceeded", f"a node {said}"))
     return Judged(member, Use.NONE if member.record.is_cordoned(now_s) else Use.IN_FLIGHT)
 

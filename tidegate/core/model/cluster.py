@@ -162,6 +162,10 @@ class Partition:
     deny_qos: tuple[str, ...] = ()
 
 
+# A node's own bound counts from when its user data begins, half a minute after its launch.
+BOOT_BEGINS_S = 60.0
+
+
 @frozen
 class Timings:
     """Every duration the control loop knows, in seconds.
@@ -182,6 +186,14 @@ class Timings:
     rest_min_s: float = 180.0
     rest_max_s: float = 1800.0
     orphan_after_s: float = 1800.0
+
+    @property
+    def given_up_s(self) -> float:
+        """From its launch on: what has not joined by then has ended itself (userdata/node/first.sh).
+
+        Ended sooner, it might be joining in this moment, and have a job in the next.
+        """
+        return self.boot_bound_s + BOOT_BEGINS_S
 
 
 @frozen

@@ -273,7 +273,7 @@ class NoDoubleBuy(Check):
         return self._losses.is_lossy(place.pool, offering, need)
 
     def _booting_of(self, launch: Launch, gangs: set[str]) -> list[Instance]:
-        bound_s = self.world.cluster.timings.boot_bound_s
+        bound_s = self.world.cluster.timings.given_up_s
         nodes = self.world.ledger.all_nodes
         return [
             one

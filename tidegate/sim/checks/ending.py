@@ -32,7 +32,7 @@ class NoStrayInstances(Check):
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
         self.stray_s: dict[str, float] = {}
-        self.bound_s = self.world.cluster.timings.boot_bound_s + RECONCILE_S + BAD_LUCK_S
+        self.bound_s = self.world.cluster.timings.given_up_s + RECONCILE_S + BAD_LUCK_S
 
     def passed(self, seconds: float) -> None:
         if not self.witness.is_head_well:

@@ -293,7 +293,7 @@ class OneFirstNode(Check):
             if one.instance_id in chaos.announced or one.instance_id in chaos.cordoned:
                 continue
             age_s = record.created_at_s - one.launched_at_s
-            is_booting = 0 < age_s < self.world.cluster.timings.boot_bound_s
+            is_booting = 0 < age_s < self.world.cluster.timings.given_up_s
             is_alike = (one.pool, one.template) == (launch.pool, digest)
             if is_alike and is_booting and one.instance_id not in self.witness.registered:
                 raise self.broken(f"{launch.launch_id}: {one.instance_id} is a first node already")

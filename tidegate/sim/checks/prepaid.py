@@ -73,7 +73,7 @@ class PrepaidFirst(Check):
             at_s = self.witness.now_s
             if instance.instance_id not in self.witness.registered:
                 # One that Describe leaves out may boot all the same, as far as a planner can tell.
-                bound_s = self.world.cluster.timings.boot_bound_s
+                bound_s = self.world.cluster.timings.given_up_s
                 at_s = max(at_s, instance.launched_at_s + bound_s)
             self.left_s[instance.offering] = max(at_s, self.left_s.get(instance.offering, 0.0))
             self.unseen.add(instance.offering)
