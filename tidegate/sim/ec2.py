@@ -259,12 +259,15 @@ class SimCompute:
         self.end(instance_id)
 
     def halt(self, instance_id: str) -> None:
-        """It is stopped: it runs no more, and may be started. Spot is not, nor what has ended."""
+        """It may be started, and has left its reservation. Not spot, nor what has ended."""
         one = self.everything.get(instance_id)
         if one is None or not self.is_live(instance_id) or one.offering.market is Market.SPOT:
             return
         self.end(instance_id)
-        self.everything[instance_id] = replace(one, state=InstanceState.STOPPED)
+        on_demand = replace(one.offering, market=Market.ON_DEMAND)
+        self.everything[instance_id] = replace(
+            one, state=InstanceState.STOPPED, offering=on_demand, capacity_reservation_id=""
+        )
         self.stopped[instance_id] = self.clock.now_s()
         del self._ended_at_s[instance_id]
 

@@ -28,8 +28,9 @@ class StoppedNodesKept(Check):
             is_over = here[pool.name] > pool.stopped_nodes
             self._count(f"pool {pool.name} has {here[pool.name]} of them", seconds, is_over=is_over)
         for name in ours:
-            if compute.everything[name].offering.market is not Market.ON_DEMAND:
-                raise self.broken(f"{name} is {compute.everything[name].offering.market}")
+            # As the planner knew it: EC2 moves what runs on demand into a reservation at any time.
+            if nodes[name].offering.market is not Market.ON_DEMAND:
+                raise self.broken(f"{name} is {nodes[name].offering.market}")
             is_lost = nodes[name].phase is Phase.TERMINATED
             self._count(f"{name} is stopped and nobody knows it", seconds, is_over=is_lost)
 
