@@ -145,6 +145,16 @@ def test_what_somebody_started_is_terminated() -> None:
     assert (stops(made), ended(made)) == ([], ["i-1"])
 
 
+def test_what_somebody_started_is_left_alone_while_the_head_is_silent() -> None:
+    """Slurm may have it again, with a job."""
+    back = shown(state=InstanceState.RUNNING)
+    known = [stopped(), replace(released("i-2"), order=None)]
+    running = [back, shown("i-2", state=InstanceState.RUNNING)]
+    silent = snapshot(of=keeping(0), records=known, instances=running, age_s=400.0)
+
+    assert ended(plan(silent)) == ["i-2"]
+
+
 def test_a_stopped_node_costs_its_disk() -> None:
     dear = replace(stopped(), usd_per_hour=0.526)
 

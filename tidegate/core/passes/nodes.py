@@ -38,12 +38,16 @@ from tidegate.core.passes.room import Room
 
 
 def end_released(ours: Iterable[Member]) -> Iterator[Action]:
-    """Nodes that Slurm has already let go may end even while the head is silent."""
+    """Nodes that Slurm has already let go may end even while the head is silent.
+
+    Not those that were stopped: what runs again somebody has started, and Slurm may have it.
+    """
     released = [
         member.instance_id
         for member in ours
         if member.record is not None
         and member.record.phase is Phase.RELEASED
+        and member.record.stopped_at_s is None
         and member.is_let_go
         and member.instance is not None
         and member.instance.is_alive
