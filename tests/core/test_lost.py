@@ -138,9 +138,10 @@ def test_what_ec2_stops_as_it_announced_is_ended_and_a_person_is_told_of_what_so
         (Phase.INTERRUPTED, Phase.LAUNCHED, True),
         (Phase.INTERRUPTED, Phase.JOINED, False),
         (Phase.JOINED, None, False),
+        (Phase.RELEASED, None, True),
     ],
 )
-def test_what_stops_while_it_boots_is_ended_whatever_was_announced(
+def test_what_stops_while_it_boots_or_leaves_is_ended_whatever_was_announced(
     state: InstanceState, phase: Phase, before: Phase | None, ends: bool
 ) -> None:
     """AWS Health's word may come before the record that it is about."""

@@ -29,8 +29,8 @@ def sure_end(member: Member, now_s: float) -> tuple[Terminate, ...]:
 
 def end_stopped(member: Member, now_s: float) -> tuple[Terminate, ...]:
     """End what EC2 has stopped at the time that AWS Health named, or what was stopped while it
-    booted: nobody starts it, and its disk costs. Another node that stops without such a word
-    somebody has stopped, and a person is told.
+    booted or after we had let it go: nobody starts it, and its disk costs. Another node that
+    stops without such a word somebody has stopped, and a person is told.
 
     Source: EC2 user guide, "Instance retirement": with a root volume on EBS it is stopped.
     """
@@ -40,6 +40,8 @@ def end_stopped(member: Member, now_s: float) -> tuple[Terminate, ...]:
     ends_at_s = cordon.ends_at_s if cordon else None
     if ends_at_s is not None and now_s >= ends_at_s:
         return (Terminate((member.instance_id,), "EC2 has stopped it, as AWS Health announced"),)
+    if member.is_let_go:
+        return (Terminate((member.instance_id,), "it was let go, and stopped before it was ended"),)
     if member.was_booting:
         return (Terminate((member.instance_id,), "it was stopped before it had joined"),)
     return ()
