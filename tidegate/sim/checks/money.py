@@ -174,12 +174,18 @@ class NothingOverBudget(Check):
         `user` None: of all nodes, else of those that were launched for his jobs.
         """
         prices, ledger, found = self.world.priced.prices, self.world.ledger, 0.0
+        for former, held in ledger.all_former:
+            if user in (None, former.user):
+                ends_at_s = min(former.ended_at_s or until_s, until_s)
+                before = cost_at(former, held, min(since_s, ends_at_s))
+                found += cost_at(former, held, ends_at_s) - before
         for name, one in self.world.compute.everything.items():
-            launch = self.witness.launch_of(one)
-            if user is not None and (launch is None or launch.user != user):
+            node, launch = ledger.all_nodes.get(name), self.witness.launch_of(one)
+            # Tags of a start are set whatever comes of it.
+            by = node or launch
+            if user is not None and (by is None or by.user != user):
                 continue
             ends_at_s = min(self._ended_at_s.get(name, until_s), until_s)
-            node = ledger.all_nodes.get(name)
             if node:
                 before = cost(ledger, node, min(since_s, ends_at_s))
                 found += cost(ledger, node, ends_at_s) - before
