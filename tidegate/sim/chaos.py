@@ -42,7 +42,7 @@ class Chaos:
     `announced`: instance -> when EC2 takes it back, for those that got their notice;
     `doomed`: those that it means to take back, or took without a word;
     `left_out`: those that Describe has hidden; `touched`: nodes that a person has drained;
-    `cordoned`: those that AWS has hinted at;
+    `cordoned`: those that AWS has hinted at; `by_hand`: those that a person has started;
     `sickened`: those that software has drained; `held`: until when a person holds a node to look
     into it; `words`: when a person believed the checks of a pool again. `gpu_faults`: by job, when
     a GPU failed in a run.
@@ -62,6 +62,7 @@ class Chaos:
     gpu_faults: dict[str, dict[int, float]] = field(default_factory=dict)
     words: list[tuple[float, str]] = field(default_factory=list)
     cordoned: set[str] = field(default_factory=set)
+    by_hand: set[str] = field(default_factory=set)
     _may_pause: bool = False
     is_over: bool = False
     on_reclaim: list[Callable[[str], None]] = field(default_factory=list)

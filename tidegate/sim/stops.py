@@ -20,6 +20,7 @@ class _Stops:
     def ended(self, instance: Instance) -> None:
         """EC2 tells of a stop by events, now or late; somebody may have plans with it."""
         now_s = self._world.clock.now_s()
+        self._chaos.by_hand.discard(instance.instance_id)
         self._world.at(now_s, lambda: self._stopped(instance.instance_id, now_s))
 
     def _stopped(self, name: str, at_s: float) -> None:
@@ -49,6 +50,7 @@ class _Stops:
         """A person starts it."""
         if name in self._world.compute.stopped and not self._chaos.is_over:
             self._chaos.note("starts")
+            self._chaos.by_hand.add(name)
             compute = self._world.compute
             del compute.stopped[name]
             one = replace(

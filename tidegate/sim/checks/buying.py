@@ -64,10 +64,10 @@ class LimitsHold(Check):
     """
 
     def launched(self, instance: Instance) -> None:
-        record = self.world.ledger.all_nodes.get(instance.instance_id)
-        if record and record.stopped_at_s is not None and not self.world.actors:
-            return  # a person has started it
-        live = self.world.compute.live()
+        by_hand = self.witness.chaos.by_hand
+        if instance.instance_id in by_hand:
+            return
+        live = tuple(one for one in self.world.compute.live() if one.instance_id not in by_hand)
         cluster = self.world.cluster
         pool = cluster.pool(instance.pool)
         self._hold("the cluster", cluster.limits, live, instance)
