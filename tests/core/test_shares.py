@@ -20,12 +20,19 @@ from tests.core.shared_gpus import (
     shards,
     waiting,
 )
-from tests.make import NOW_S, job, node, placement, snapshot
+from tests.make import NOW_S, T4, job, node, placement, snapshot
 from tidegate.core.buy.parts import Instances, Shards
 from tidegate.core.explain.lost import gpus
 from tidegate.core.model.cluster import Cluster, Limits
 from tidegate.core.model.devices import Devices
-from tidegate.core.model.ec2 import MIG_TAG, TAG_VALUE_MAX, Instance, InstanceState, Offering
+from tidegate.core.model.ec2 import (
+    MIG_TAG,
+    TAG_VALUE_MAX,
+    Instance,
+    InstanceState,
+    Market,
+    Offering,
+)
 from tidegate.core.model.ledger import Launch, LaunchRecord, NodeRecord, Phase
 from tidegate.core.model.mig import devices, layouts
 from tidegate.core.model.plan import Plan
@@ -95,6 +102,19 @@ def test_a_gang_gets_nodes_of_its_own_profile() -> None:
     made = plan(waiting(asks("2g.10gb", nodes=3, gpus=2), of=cut(ONE_A100)))
 
     assert bought(made) == [("p4x.4xlarge", 3, "1=2g.10gb:3")]
+
+
+def test_no_type_that_would_have_to_be_cut_stands_behind_one_that_is_not() -> None:
+    """Its boot ends without a layout, and the launch has none."""
+    of = cut(T4, ONE_A100)
+    spot = replace(of.pools[0], markets=(Market.SPOT,))
+    usd = {T4.name: 0.5, ONE_A100.name: 0.51}
+    prices = {each: usd[each.instance_type] for _, each in spot.offerings()}
+    made = plan(waiting(job("cpu", gpus=0), of=replace(of, pools=(spot,), prices=prices)))
+    (launch,) = launches(made)
+
+    assert {each.instance_type for each in launch.offerings} == {T4.name}
+    assert launch.layout == ""
 
 
 def test_a_node_for_jobs_without_gpus_is_cut_as_the_pool_says_first() -> None:

@@ -40,10 +40,11 @@ class PendingLaunch:
 
     @property
     def choice(self) -> int:
-        """The entries that EC2 may choose from; a layout is for the GPUs of one type."""
-        alone = 1 << self.number
-        is_cut = self.offer_group.catalogue.entries[self.number].instance_type.profiles
-        return alone if is_cut else self.mask | alone
+        """The entries that EC2 may choose from; a layout is for the GPUs of one type, and without
+        one their boot ends.
+        """
+        alone, uncut = 1 << self.number, self.offer_group.catalogue.uncut
+        return self.mask & uncut | alone if uncut & alone else alone
 
     @property
     def min_count(self) -> int:

@@ -99,10 +99,11 @@ class _Ladder:
 
 @dataclass(slots=True)
 class Catalogue:
-    """Entries sorted by price and name."""
+    """Entries sorted by price and name; `uncut`: those whose GPUs are not cut for their jobs."""
 
     entries: tuple[Entry, ...]
     all: int = 0
+    uncut: int = 0
     _ladders: tuple[_Ladder, ...] = ()
     _loads: tuple[_Ladder, ...] = ()
     _gpu_types: dict[str, int] = field(default_factory=dict)
@@ -118,6 +119,7 @@ class Catalogue:
         self.all = (1 << len(entries)) - 1
         self._ladders = tuple(_Ladder.of([e.size[d] for e in entries]) for d in range(3))
         types = [each.instance_type for each in entries]
+        self.uncut = sum(1 << number for number, each in enumerate(types) if not each.profiles)
         self._loads = (
             self._ladders[0],
             _Ladder.of([each.vcpus for each in types]),
