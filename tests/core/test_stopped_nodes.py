@@ -233,6 +233,7 @@ def test_a_gang_is_launched_as_a_whole() -> None:
     [
         stopped(ago_s=120.0),  # orders and digests of its former life may be under way
         stopped(order=replace(RELEASE, not_after_s=NOW_S + 10)),
+        stopped(usd_per_hour=0.526),  # what it ran is counted by this look, and ends its account
     ],
 )
 def test_it_is_not_started_before_its_former_life_is_over(known: NodeRecord) -> None:

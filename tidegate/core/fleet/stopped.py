@@ -61,11 +61,17 @@ def of_stopped(member: Member, snapshot: Snapshot) -> tuple[Action, ...]:
         return (Terminate((name,), "it was stopped, and runs without a launch that started it"),)
     if why := why_stale(record, snapshot):
         return (Terminate((name,), why),)
-    pool = snapshot.cluster.pool(record.pool)
-    usd = pool.stopped_usd_per_hour if pool else record.usd_per_hour
-    if usd == record.usd_per_hour or record.ended_at_s is not None:
+    usd = _disk_usd_per_hour(record, snapshot)
+    if usd is None:
         return ()
     return (Reprice(name, usd, "it is stopped, and EC2 bills its disk alone"),)
+
+
+def _disk_usd_per_hour(record: NodeRecord, snapshot: Snapshot) -> float | None:
+    """What it costs from now on; None: the ledger has that already."""
+    pool = snapshot.cluster.pool(record.pool)
+    usd = pool.stopped_usd_per_hour if pool else record.usd_per_hour
+    return None if usd == record.usd_per_hour or record.ended_at_s is not None else usd
 
 
 def is_back(record: NodeRecord, snapshot: Snapshot) -> bool:
@@ -110,7 +116,7 @@ def _digests(pool: Pool, snapshot: Snapshot) -> Iterator[str]:
 
 
 def is_startable(member: Member, snapshot: Snapshot) -> bool:
-    """It stands still, and nothing of its former life is under way."""
+    """It stands still, and nothing of its former life is under way, nor left to be counted."""
     record, instance = member.record, member.instance
     if record is None or instance is None or not is_stopped(record) or member.node is not None:
         return False
@@ -121,5 +127,6 @@ def is_startable(member: Member, snapshot: Snapshot) -> bool:
         and is_settled
         and order_s < snapshot.now_s
         and member.instance_id not in starting(snapshot)
+        and _disk_usd_per_hour(record, snapshot) is None
         and not why_stale(record, snapshot)
     )
