@@ -282,6 +282,8 @@ class HintsHeeded(Check):
         hinted_s = witness.hinted.get(name)
         if hinted_s is None or name in chaos.touched or not witness.is_head_well:
             return False
+        if witness.now_s >= witness.lifts_s[name]:
+            return False
         since_s = max(hinted_s, witness.registered.get(name, witness.now_s))
         # An order that the head has dropped before is waited for as long as it might come.
         before_s = hinted_s - self.world.cluster.timings.order_ttl_s

@@ -6,6 +6,7 @@ from functools import cache
 from itertools import pairwise
 from math import inf
 
+from tidegate.core.interruption.policy import REBALANCE_HOLDS_S
 from tidegate.core.model.calendar import NOTICE_S, Wanted
 from tidegate.core.model.cluster import Cluster, Rebalance
 from tidegate.core.model.digest import Digest
@@ -48,7 +49,8 @@ class Witness:
     `views`, `digests`: what each planner that runs now has read, the outermost first; `head_s`:
     what time it was on the head's clock when it read the digest.
     `noticed`: instance -> when the interruption function acted on its notice; `hinted`: likewise
-    for what only cordons it; `announced`: those whose end AWS Health told, and when it is;
+    for what only cordons it; `lifts_s`: until when it does; `announced`: those whose end AWS
+    Health told, and when it is;
     `registered`: instance -> when it became a node. `tokens`: those that EC2 was asked with
     before. `viewed_s`, `committed_s`: when each planner read the
     ledger, and wrote to it; `commits`: how often they did in all; `beaten`: those whose epoch was
@@ -66,6 +68,7 @@ class Witness:
     beaten: set[int] = field(default_factory=set)
     noticed: dict[str, float] = field(default_factory=dict)
     hinted: dict[str, float] = field(default_factory=dict)
+    lifts_s: dict[str, float] = field(default_factory=dict)
     announced: dict[str, float] = field(default_factory=dict)
     registered: dict[str, float] = field(default_factory=dict)
     tokens: set[str] = field(default_factory=set)
@@ -341,6 +344,9 @@ class Checks:
             for name in subjects(one):
                 if name in self._known and self._cordons(one, name):
                     self.witness.hinted.setdefault(name, now_s)
+                    is_hint = isinstance(one, RebalanceRecommendation)
+                    until_s = now_s + REBALANCE_HOLDS_S if is_hint else inf
+                    self.witness.lifts_s[name] = max(until_s, self.witness.lifts_s.get(name, 0.0))
                     if isinstance(one, HealthNotice) and one.starts_at_s is not None:
                         self.witness.announced.setdefault(name, one.starts_at_s)
 
