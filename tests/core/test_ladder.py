@@ -163,6 +163,15 @@ def test_an_order_that_was_lost_is_given_again_and_not_for_ever() -> None:
     assert ordered(plan(late)) == [OrderKind.RELEASE]
 
 
+def test_one_whose_reservation_has_ended_meanwhile_is_left() -> None:
+    first = seen(sick())
+    after = later(first, plan(first), sick(), after_s=300.0)
+    by_the_hour = offering(T4, Market.ON_DEMAND)
+    shown = tuple(replace(each, offering=by_the_hour) for each in after.instances)
+
+    assert ordered(plan(replace(after, instances=shown))) == [OrderKind.RELEASE]
+
+
 # Before 23.11.6 Slurm opens what it gives up; since then it leaves it drained.
 @pytest.mark.parametrize(
     ("state", "words"),

@@ -48,8 +48,10 @@ def next_step(member: Member, snapshot: Snapshot) -> Step:
         return Step.REPLACE
     if finding.has_rebooted or snapshot.now_s - finding.reboot_at_s > REBOOT_WITHIN_S:
         return Step.GIVE_UP
-    is_asked = member.node is not None and member.node.state.awaits_reboot
-    return Step.WAIT if is_asked else Step.REBOOT
+    if member.node is not None and member.node.state.awaits_reboot:
+        return Step.WAIT
+    # Its reservation may have ended since it was to be rebooted.
+    return Step.REBOOT if member.offering.market.is_prepaid else Step.REPLACE
 
 
 def with_reboots(
