@@ -260,6 +260,17 @@ def test_jobs_count_once_by_the_node_that_each_would_be_bought():
     assert learnt(plan(again)) == {}
 
 
+def test_what_is_remembered_of_two_pools_is_told_in_one_order():
+    two = cluster(steady(), replace(steady(), name="a10g", instance_types=(A10G,)))
+    jobs = [job(51, on=["i-0"]), job(52, gpu_type="a10g", on=["i-1"])]
+    of = waiting(two)
+
+    there, back = (seen(known(), jobs=each, idle=2, of=of) for each in (jobs, jobs[::-1]))
+
+    assert set(learnt(plan(there))) == {"t4", "a10g"}
+    assert plan(there) == plan(back)
+
+
 def test_what_root_submits_brings_nobody_after_it():
     """Probes and checks of nodes, which wait or start at once."""
     jobs = [job(50, user="root"), job(54, user="root", state="RUNNING", on=["i-0"]), job(55)]

@@ -135,7 +135,7 @@ def kinds_running(reading: Reading, cluster: Cluster) -> list[tuple[Need, list[J
         return []
     read = _Demand(reading, cluster, 0.0, {})
     alike: dict[int, tuple[Need, list[Job]]] = {}
-    for job in running:
+    for job in in_order(running):
         need = read.need(job, 1)
         alike.setdefault(need.kind, (need, []))[1].append(job)
     return list(alike.values())
