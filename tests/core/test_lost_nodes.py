@@ -321,3 +321,15 @@ def test_dead_nodes_that_only_slurm_knows_are_deleted() -> None:
     made = plan(snapshot([], nodes))
 
     assert [order.names for order in orders(made, OrderKind.RELEASE)] == [names[:1]]
+
+
+@pytest.mark.parametrize(("age_s", "gone"), [(902, []), (962, ["i-1"])])
+def test_a_node_that_never_registers_is_ended_once_its_own_bound_is_over(
+    age_s: float, gone: list[str]
+) -> None:
+    """Its own counts from its boot's begin, and until then it might join, and get a job."""
+    booting = record(phase=Phase.LAUNCHED, age_s=age_s)
+
+    made = plan(snapshot(instances=[instance()], records=[booting]))
+
+    assert ended(made) == gone

@@ -5,8 +5,6 @@ import itertools
 import random
 from dataclasses import replace
 
-import pytest
-
 from tests.core.reading import ended, launches, orders, why
 from tests.make import (
     NOW_S,
@@ -225,18 +223,6 @@ def test_a_job_that_slipped_in_keeps_its_node() -> None:
 
     assert ended(made) == []
     assert orders(made, OrderKind.RELEASE) == []
-
-
-@pytest.mark.parametrize(("age_s", "gone"), [(902, []), (962, ["i-1"])])
-def test_a_node_that_never_registers_is_ended_once_its_own_bound_is_over(
-    age_s: float, gone: list[str]
-) -> None:
-    """Its own counts from its boot's begin, and until then it might join, and get a job."""
-    booting = record(phase=Phase.LAUNCHED, age_s=age_s)
-
-    made = plan(snapshot(instances=[instance()], records=[booting]))
-
-    assert ended(made) == gone
 
 
 def test_a_reclaimed_nodes_job_gets_a_replacement_in_the_same_plan() -> None:

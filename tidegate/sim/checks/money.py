@@ -175,15 +175,14 @@ class NothingOverBudget(Check):
         """
         prices, ledger, found = self.world.priced.prices, self.world.ledger, 0.0
         for former, held in ledger.all_former:
-            if user in (None, former.user):
+            if user in (None, self._user(former.launch_id)):
                 ends_at_s = min(former.ended_at_s or until_s, until_s)
                 before = cost_at(former, held, min(since_s, ends_at_s))
                 found += cost_at(former, held, ends_at_s) - before
         for name, one in self.world.compute.everything.items():
-            node, launch = ledger.all_nodes.get(name), self.witness.launch_of(one)
+            node = ledger.all_nodes.get(name)
             # Tags of a start are set whatever comes of it.
-            by = node or launch
-            if user is not None and (by is None or by.user != user):
+            if user not in (None, self._user((node or one).launch_id)):
                 continue
             ends_at_s = min(self._ended_at_s.get(name, until_s), until_s)
             if node:
@@ -193,3 +192,7 @@ class NothingOverBudget(Check):
                 hours = max(ends_at_s - max(one.launched_at_s, since_s), 0.0) / SECONDS_PER_HOUR
                 found += hours * prices.get(one.offering, 0.0)
         return found
+
+    def _user(self, launch_id: str) -> str | None:
+        record = self.world.ledger.all_launches.get(launch_id)
+        return record.launch.user if record else None
