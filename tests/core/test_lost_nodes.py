@@ -63,6 +63,24 @@ def test_a_node_that_lives_on_long_after_its_announced_end_keeps_its_job() -> No
     assert [order.names for order in orders(buried, OrderKind.RELEASE)] == [("i-1",)]
 
 
+@pytest.mark.parametrize(
+    ("reclaim_in_s", "state", "is_replaced"),
+    [(-290, BUSY.state, True), (-302, BUSY.state, False), (-302, NodeState.parse("DOWN"), True)],
+)
+def test_no_node_is_bought_for_the_job_of_one_that_lives_on(
+    reclaim_in_s: float, state: NodeState, is_replaced: bool
+) -> None:
+    """Its job was not requeued in time, and runs on: a replacement would idle until its end."""
+    seen = snapshot(
+        [job(7, on=["i-1"])],
+        [replace(BUSY, state=state)],
+        instances=[instance()],
+        records=[warned(reclaim_in_s)],
+    )
+
+    assert bool(launches(plan(seen))) == is_replaced
+
+
 @pytest.mark.parametrize("market", [Market.SPOT, Market.RESERVED])
 def test_a_node_that_was_but_recommended_to_leave_keeps_its_job_when_describe_leaves_it_out(
     market: Market,

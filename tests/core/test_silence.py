@@ -38,7 +38,7 @@ def silent(*jobs: Job, taken_for_s: float = 10.0, others: tuple[NodeRecord, ...]
         [BUSY],
         instances=[instance(), *(instance(each.instance_id) for each in others)],
         records=[taken, *others],
-        age_s=SILENT_S,
+        age_s=max(SILENT_S, taken_for_s),
     )
 
 

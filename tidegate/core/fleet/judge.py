@@ -12,7 +12,7 @@ from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.orphans import ended_mark, sure_end
 from tidegate.core.fleet.resume import is_kept
 from tidegate.core.fleet.stopped import of_stopped, starting
-from tidegate.core.interruption.save import is_announced, reclaim_at_s
+from tidegate.core.interruption.save import has_outlived, is_announced, reclaim_at_s
 from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.drain_reason import DrainCode, DrainReason, read, sentence_of
 from tidegate.core.model.frozen import frozen
@@ -251,7 +251,9 @@ def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:
         )
     if record.phase is Phase.INTERRUPTED or reclaim_at_s(record, now_s) is not None:
         why = DrainCode.TAKEN, "AWS takes it away"
-        return _leaves(member, joined, OrderKind.RELEASE, why, use=Use.LOST)
+        lives = has_outlived(record, now_s - snapshot.digest_age_s) and not node.state.is_down
+        use = Use.LEAVING if lives else Use.LOST
+        return _leaves(member, joined, OrderKind.RELEASE, why, use=use)
     block_ends_s = block_drains_at_s(
         snapshot.cluster, record.offering, record.launched_at_s, member.instance
     )

@@ -115,7 +115,12 @@ def is_announced(record: NodeRecord, pool: Pool | None, seen_at_s: float) -> boo
         return False
     if pool and pool.rebalance is Rebalance.DRAIN and record.offering.market is Market.SPOT:
         return False
-    return record.reclaim_at_s is None or seen_at_s <= record.reclaim_at_s + OUTLIVED_S
+    return not has_outlived(record, seen_at_s)
+
+
+def has_outlived(record: NodeRecord, seen_at_s: float) -> bool:
+    """Whether Slurm still hears of it long after AWS was to take it: its jobs run on there."""
+    return record.reclaim_at_s is not None and seen_at_s > record.reclaim_at_s + OUTLIVED_S
 
 
 def after_loss(

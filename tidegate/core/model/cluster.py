@@ -189,7 +189,7 @@ class Timings:
 
     @property
     def given_up_s(self) -> float:
-        """From its launch on: what has not joined by then has ended itself (userdata/node/first.sh).
+        """From its launch on: what has not joined by then has ended itself (`node/first.sh`).
 
         Ended sooner, it might be joining in this moment, and have a job in the next.
         """
