@@ -241,6 +241,7 @@ class OldNodesGo(Check):
             is_calm &= self.witness.chaos.was_calm_since(1.0, *BOOTS_FAIL)
             is_calm &= self.blind_s < since_s
             is_calm &= self.promised.isdisjoint((each, name) for each in ids_of(job))
+            is_calm &= not self._was_asked_for(name, since_s)
             if (
                 age_s > most_s + LEFT_SOON_S
                 and is_calm
@@ -250,6 +251,12 @@ class OldNodesGo(Check):
                     f"job {job.job_id} starts on {name}, which is {age_s:.0f} s old, {most_s} are "
                     "allowed"
                 )
+
+    def _was_asked_for(self, name: str, since_s: float) -> bool:
+        """Until lately a job waited for this very node, which kept it."""
+        jobs = self.world.slurm.jobs.values()
+        asking = [job for job in jobs if name in job.submit.node_name.split(",")]
+        return any(job.state == "PENDING" or job.ended_at_s > since_s for job in asking)
 
     def _ages(self, name: str) -> tuple[float, float]:
         """How old the node is, and how old its pool lets it become."""
