@@ -11,6 +11,7 @@ from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.ec2 import InstanceType, Offering
 from tidegate.core.model.headroom import Headroom
 from tidegate.core.model.ledger import LaunchStatus, Phase
+from tidegate.core.model.mig import devices
 from tidegate.core.model.plan import Served, Unmet
 from tidegate.core.model.slurm import Reading
 from tidegate.core.model.why import Why
@@ -134,6 +135,10 @@ def _has_room(world: SimWorld, headroom: Headroom, names: Sequence[str]) -> bool
     for name in names:
         offering = world.compute.everything[name].offering
         of = world.cluster.instance_type(offering.instance_type)
+        if of is not None and of.profiles:  # who names no instance takes any
+            record = world.ledger.all_nodes.get(name)
+            cut = devices(record.layout if record else "", of.profiles)
+            of = replace(of, gpus=sum(count for _, count in cut), profiles=())
         if of is not None and not lacks(shape, of):
             gpus = of.gpus // shape.gpus if shape.gpus else of.vcpus
             shares = min(gpus, of.vcpus // shape.cpus)
