@@ -11,6 +11,9 @@ from tidegate.sim.draw_jobs import USERS
 # From what one node costs in two minutes to what a few cost in a story.
 USD_PER_DAY = (0.03, 0.1, 0.4, 1.5)
 
+# A node that jobs of late are worth lives so long at least.
+SPARE_EXPIRES_S = 900.0
+
 
 def with_budget(chance: Random, cluster: Cluster) -> Cluster:
     """Now and then a budget of a day, which stories are shorter than: the cluster's, the users'."""
@@ -29,7 +32,17 @@ def with_waiting(chance: Random, cluster: Cluster) -> Cluster:
     """
     if chance.random() >= 0.1:
         return cluster
-    return replace(cluster, waiting=Waiting(chance.choice((0.2, 20.0, 300.0, 5000.0))))
+    waiting = Waiting(chance.choice((0.2, 20.0, 300.0, 5000.0)))
+    # Spare nodes that expire within minutes would come and go for hours.
+    pools = tuple(
+        replace(
+            pool, disruption=replace(pool.disruption, expire_after_s=max(at_s, SPARE_EXPIRES_S))
+        )
+        if (at_s := pool.disruption.expire_after_s)
+        else pool
+        for pool in cluster.pools
+    )
+    return replace(cluster, waiting=waiting, pools=pools)
 
 
 def with_open_prices(cluster: Cluster, on_demand_usd: Mapping[str, float]) -> Cluster:
