@@ -82,7 +82,8 @@ class Sensors:
 
     def _look(self, run: Run, job: Job, from_s: float, to_s: float, ahead_s: float) -> None:
         habit, began_s = habit_of(self.seed, run), (job.started_at_s or 0.0) - ahead_s
-        at_s = from_s + LOOK_S if run in self._seen else to_s
+        # On the minute, however often it is asked.
+        at_s = (from_s // LOOK_S + 1) * LOOK_S if run in self._seen else to_s
         while at_s <= to_s:
             minutes = Random(f"{self.seed}:{run[0]}:{at_s // LOOK_S}")
             percent = habit.percent(minutes, max(at_s - began_s, 0.0))
