@@ -4,8 +4,10 @@ from collections import Counter, defaultdict
 from collections.abc import Collection
 from dataclasses import replace
 
+from tidegate.core.demand.demand import demand
 from tidegate.core.fleet.drains import Hand, hand
 from tidegate.core.fleet.templates import with_lessons
+from tidegate.core.model.cluster import Pool
 from tidegate.core.model.digest import Digest
 from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.ec2 import FleetRequest, Offering
@@ -15,6 +17,7 @@ from tidegate.core.model.orders import Order
 from tidegate.core.model.plan import Learn
 from tidegate.core.model.slurm import Node
 from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.offers.loss import Losses
 from tidegate.core.offers.offers import is_dear
 from tidegate.core.offers.places import sick_places
 from tidegate.core.passes.futile import BACK_OFF_S
@@ -231,5 +234,14 @@ class SickPlacesLast(Check):
             other = replace(first, zone=zone)
             usd = snapshot.cluster.prices.get(other, 0.0)
             is_sold = usd > 0 and not is_dear(snapshot.cluster, other)
+            is_sold = is_sold and not _is_lossy(pool, other, launch, snapshot)
             if is_sold and other not in resting and other not in places:
                 raise self.broken(f"{launch.launch_id} buys {first}, and {other} is to be had")
+
+
+def _is_lossy(pool: Pool, offering: Offering, launch: Launch, snapshot: Snapshot) -> bool:
+    """Whether a job that it is for would lose more there than it is worth."""
+    cluster = snapshot.cluster
+    needs, _ = demand(snapshot.heard.reading, cluster, frozenset(), snapshot.head_now_s)
+    losses, jobs = Losses(cluster), set(launch.for_jobs)
+    return any(losses.is_lossy(pool, offering, each) for each in needs if each.job_id in jobs)
