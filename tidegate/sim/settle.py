@@ -45,7 +45,8 @@ def waiting_for(world: SimWorld, last: Looked | None) -> str | None:
         if one.instance_id not in kept:
             return f"{one.instance_id} still runs"
     for name, node in world.ledger.all_nodes.items():
-        if name in world.compute.stopped and node.cordon:
+        # Without a time that AWS named it may be a person's, who is told.
+        if name in world.compute.stopped and node.cordon and node.cordon.ends_at_s is not None:
             return f"{name} is stopped and its disk costs"
     for name in world.slurm.nodes:
         if name not in kept:
