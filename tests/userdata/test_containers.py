@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,10 @@ from userdata.containers import Containers
 
 USERDATA = Path(__file__).parents[2] / "userdata"
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives folders to users: needs root")
-PLACES = ("/etc/enroot", "/etc/tidegate", "/run/enroot", "/usr/local/libexec", "/var/lib/enroot")
+PLACES = (
+    *("/etc/enroot", "/etc/tidegate", "/run/enroot", "/run/pyxis", "/usr/local/libexec"),
+    "/var/lib/enroot",
+)
 
 
 def on_node(here: Path, words: str, *, cache: str = "") -> subprocess.CompletedProcess[str]:
@@ -63,6 +67,12 @@ def start_job(node: Path, uid: int | str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def end_job(node: Path, uid: int) -> None:
+    program = node / "etc/tidegate/epilog.d/70-containers.sh"
+    env = {"SLURM_JOB_UID": str(uid), "SLURM_JOB_ID": "7"}
+    subprocess.run([program], env=env, check=True)
+
+
 def folders(node: Path, uid: int) -> list[Path]:
     names = [f"var/lib/enroot/{kind}-{uid}" for kind in ("cache", "data", "temp", "images")]
     return [node / name for name in (f"run/enroot/user-{uid}", *names)]
@@ -109,7 +119,7 @@ def test_what_somebody_else_had_put_there_is_not_run(node: Path) -> None:
 def test_a_job_of_nobody_gets_none(node: Path, uid: str) -> None:
     start_job(node, uid)
 
-    assert list((node / "var/lib/enroot").iterdir()) == []
+    assert [each.name for each in (node / "var/lib/enroot").iterdir()] == ["pyxis"]
 
 
 def test_after_a_job_no_squashfs_of_it_stays(node: Path) -> None:
@@ -118,10 +128,41 @@ def test_after_a_job_no_squashfs_of_it_stays(node: Path) -> None:
     for name in ("7.0.sqsh", "7.1.sqsh.words", "70.0.sqsh"):
         (images / name).write_text("half")
 
-    program = node / "etc/tidegate/epilog.d/70-containers.sh"
-    subprocess.run([program], env={"SLURM_JOB_UID": "1234", "SLURM_JOB_ID": "7"}, check=True)
+    end_job(node, 1234)
 
     assert [each.name for each in images.iterdir()] == ["70.0.sqsh"]
+
+
+def pyxis_starts_a_job(node: Path, uid: int) -> Path:
+    """What slurmd's plugin makes, then a step's (pyxis_slurmd.c, pyxis_slurmstepd.c): the folder in
+    which pyxis has enroot pack an image where there is no importer.
+    """
+    with suppress(FileExistsError):
+        (node / "run/pyxis").mkdir(0o755)
+    with suppress(FileExistsError):
+        (node / f"run/pyxis/{uid}").mkdir(0o700)
+    return node / f"run/pyxis/{uid}"
+
+
+@pytest.mark.parametrize("was_there", [False, True])
+def test_images_that_pyxis_imports_itself_lie_on_disk_and_not_in_memory(
+    node: Path, *, was_there: bool
+) -> None:
+    """/run is a tmpfs, of a tenth of the memory on Ubuntu (pyxis, issue 53)."""
+    if was_there:
+        (node / "run/pyxis").unlink()
+        (node / "run/pyxis/1234").mkdir(parents=True)
+        assert on_node(node, "check").returncode == 1
+        assert on_node(node, "apply").returncode == 0
+
+    image = pyxis_starts_a_job(node, 1234) / "7.0.squashfs"
+
+    image.write_text("half")
+    assert image.resolve() == node / "var/lib/enroot/pyxis/1234/7.0.squashfs"
+    assert (node / "var/lib/enroot/pyxis").stat().st_mode & 0o7777 == 0o755
+    assert on_node(node, "check", cache="14 200").returncode == (1 if was_there else 0)
+    end_job(node, 1234)
+    assert not image.exists(), "of a step that was killed while it imported"
 
 
 def test_enroot_has_its_folders_and_packs_what_is_kept(node: Path) -> None:

@@ -8,7 +8,7 @@
 
 readonly ENROOT=/etc/enroot/enroot.conf.d/tidegate.conf TOLD=/etc/enroot/environ.d/20-tidegate.env
 readonly PROLOG=/etc/tidegate/prolog.d/40-containers.sh EPILOG=/etc/tidegate/epilog.d/70-containers.sh
-readonly RUNTIME=/run/enroot SETTINGS=/etc/tidegate/container-cache
+readonly RUNTIME=/run/enroot PYXIS=/run/pyxis SETTINGS=/etc/tidegate/container-cache
 
 disk() {
     if [[ -d /scratch ]]; then echo /scratch/enroot; else echo /var/lib/enroot; fi
@@ -61,9 +61,9 @@ END_OF_PROLOG
 epilog() {
     local disk
     disk=$(disk)
-    printf '#!/bin/bash\nreadonly images=%q\n' "$disk/images"
+    printf '#!/bin/bash\nreadonly images=%q pyxis=%q\n' "$disk/images" "$disk/pyxis"
     cat <<'END_OF_EPILOG'
-rm -f "$images-${SLURM_JOB_UID:-}/${SLURM_JOB_ID:-}".*
+rm -f {"$images-","$pyxis/"}"${SLURM_JOB_UID:-}/${SLURM_JOB_ID:-}".*
 exit 0
 END_OF_EPILOG
 }
@@ -76,7 +76,7 @@ check() {
 has_pyxis() {
     has_file "$ENROOT" enroot_conf && cmp -s "$TOLD" /etc/tidegate/task.env && [[ -d $RUNTIME ]] &&
         has_file "$PROLOG" prolog && has_file "$EPILOG" epilog && has_file "$SETTINGS" settings &&
-        cmp -s files/tidegate-import.sh "$IMPORTER"
+        cmp -s files/tidegate-import.sh "$IMPORTER" && [[ $(readlink "$PYXIS") == "$(disk)/pyxis" ]]
 }
 
 is_docker_for_gpus() {
@@ -107,11 +107,20 @@ set_up_enroot() {
     mkdir -p "${TOLD%/*}"
     put_file "$TOLD" 644 </etc/tidegate/task.env
     # Only root makes folders in these. slurm.conf may come to name the importer while a node runs.
-    install -d -m 755 "$RUNTIME" "$(disk)" "${IMPORTER%/*}" "${PROLOG%/*}" "${EPILOG%/*}"
+    install -d -m 755 "$RUNTIME" "$(disk)" "$(disk)/pyxis" "${IMPORTER%/*}" "${PROLOG%/*}" "${EPILOG%/*}"
+    keep_images_on_disk
     put_file "$IMPORTER" 755 <files/tidegate-import.sh
     settings | put_file "$SETTINGS" 644
     prolog | put_file "$PROLOG" 755
     epilog | put_file "$EPILOG" 755
+}
+
+# Without an importer pyxis packs an image into its runtime_path, /run/pyxis, which would be memory, a tenth
+# of the node's on Ubuntu (its issues 41 and 53). It takes the folder that is there. Not by its option in
+# plugstack.conf, which is one for all nodes: where their disk is differs.
+keep_images_on_disk() {
+    [[ -L $PYXIS ]] || rm -rf "$PYXIS"
+    ln -sfn "$(disk)/pyxis" "$PYXIS"
 }
 
 may_have_cache() {
