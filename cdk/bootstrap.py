@@ -7,6 +7,7 @@ from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from cdk.site_checks import idle_check, pair_check, template_check
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.wire.catalogue import load_catalogue
@@ -34,7 +35,6 @@ from userdata.render import (
     SlurmPool,
 )
 from userdata.repository import repository_with
-from userdata.site_check import SiteCheckValues
 
 # slurm.conf needs a bound on nodes even where the cluster file has none.
 UNLIMITED_NODES = 1000
@@ -291,54 +291,10 @@ def head_values(
         directory=directory_of(file),
         on_head_configured=hooks_of(file.head_hooks),
         monitoring=_monitoring(file),
-        check=_check(file),
-        idle_check=_idle_check(file),
-        pair_check=_pair_check(file),
+        check=template_check(file),
+        idle_check=idle_check(file),
+        pair_check=pair_check(file),
     )
-
-
-def _check(file: ClusterFile) -> SiteCheckValues | None:
-    """Each pool's runs in the first partition that has the pool."""
-    model, found = file.rollout.check, file.cluster.check
-    if model is None or found is None:
-        return None
-    pools = found.pools or tuple(pool.name for pool in file.cluster.pools)
-    return SiteCheckValues(
-        user=found.user,
-        nodes=found.nodes,
-        time_limit_s=int(found.time_limit_s),
-        wait_s=int(found.wait_s),
-        script=model.script,
-        partitions=_first_partitions(file, pools),
-    )
-
-
-def _idle_check(file: ClusterFile) -> SiteCheckValues | None:
-    model, found = file.idle_check, file.cluster.idle_check
-    if model is None or found is None:
-        return None
-    return SiteCheckValues(
-        user=found.user,
-        nodes=1,
-        time_limit_s=int(found.time_limit_s),
-        wait_s=int(found.wait_s),
-        script=model.script,
-        partitions=_first_partitions(file, found.pools),
-    )
-
-
-def _pair_check(file: ClusterFile) -> SiteCheckValues | None:
-    """As that of one node, but for the script, its time and the number of nodes."""
-    model, alone = file.idle_check, _idle_check(file)
-    if model is None or model.pair is None or alone is None:
-        return None
-    limit_s = int(model.pair.time_limit_s)
-    return replace(alone, nodes=2, time_limit_s=limit_s, script=model.pair.script)
-
-
-def _first_partitions(file: ClusterFile, pools: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    partitions = file.cluster.partitions
-    return tuple((pool, next(e.name for e in partitions if pool in e.pools)) for pool in pools)
 
 
 def login_values(file: ClusterFile, shared: SharedNames) -> LoginValues:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from cdk.bootstrap import head_values
-from tests.cdk.test_bootstrap import AGENT, AT, SHARED, cluster_file
+from tests.cdk.test_bootstrap import AGENT, AT, SHARED, cluster_file, dev_file
 from tidegate.core.model.site_check import SiteCheck
 from tidegate.wire.config import ClusterFile
 from userdata.site_check import IDLE, PAIRS, TEMPLATES, check_files
@@ -32,6 +32,21 @@ def test_the_head_submits_what_the_file_says_in_a_partition_of_each_pool():
         assert pool in found.pools
         assert rest == ["ci", "2", "90", "3600", "/etc/slurm/tidegate-check.sbatch"]
     assert files["check.sbatch"] == CHECK["script"]
+
+
+def test_it_runs_in_the_first_partition_that_takes_it():
+    short = {"pools": ["t4"], "max_time_s": 600, "max_nodes": 1}
+    parts = {"early": short, **dev_file()["partitions"]}
+    pair = {"script": "#!/bin/bash\nfalse\n", "time_limit_s": 120}
+    check = {**IDLE_CHECK, "pools": ["t4"], "pair": pair}
+    of = [{**check, "time_limit_s": limit_s} for limit_s in (900, 600)]
+
+    files = [files_of(cluster_file(partitions=parts, idle_check=each)) for each in of]
+
+    (long, of_two), (of_one, _) = (each["check"].splitlines() for each in files)
+
+    assert of_one.split()[:2] == ["idle:t4", "early"]
+    assert long.split()[1] == of_two.split()[1] != "early"
 
 
 def test_the_planner_knows_who_runs_it_where_and_for_how_long():

@@ -78,3 +78,48 @@ def test_a_head_that_was_there_before_has_nothing_to_submit_it_with(tmp_path: Pa
     (said,) = problems(tmp_path, good({**EXISTING, **of()}))
 
     assert said.startswith("idle_check existing.head is not changed, and lacks what submits")
+
+
+SHORT = {"pools": ["t4"], "max_time_s": 600}
+BIG = {"pools": ["t4"], "min_nodes": 2, "default": True}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {"partitions": {"short": SHORT}, **of()},
+            "idle_check.time_limit_s is 900, and none of the partitions of pool t4 (short) takes 1"
+            " node for 15 min: it would wait to its deadline and never begin; see their"
+            " max_time_s, min_nodes, max_nodes and state, or add one",
+        ),
+        ({"pools.t4.max_job_time_s": 600, **of()}, "idle_check.time_limit_s is 900, and none"),
+        ({"partitions": {"gpu": {"pools": ["t4"], "state": "down"}}, **of()}, "idle_check.time_"),
+        ({"partitions": {"big": BIG, "short": SHORT}, **of()}, "idle_check.time_limit_s is 900, a"),
+        (
+            {"partitions": {"one": {"pools": ["t4"], "max_nodes": 1}}}
+            | of(pair={"script": "/a/b", "time_limit_s": 90}),
+            "idle_check.pair.time_limit_s is 90, and none of the partitions of pool t4 (one) takes"
+            " 2 nodes for 2 min",
+        ),
+        (
+            {"partitions": {"short": SHORT}, "rollout.check": {"script": "/a/b", "user": "ci"}}
+            | {"rollout.check.time_limit_s": 601},
+            "rollout.check.time_limit_s is 601, and none of the partitions of pool t4 (short) takes"
+            " 1 node for 11 min",
+        ),
+    ],
+)
+def test_a_check_that_no_partition_takes_is_refused(
+    tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    """Slurm would let it pend (PartitionTimeLimit) to its deadline, and nobody would hear of it."""
+    (found,) = problems(tmp_path, good(change))
+
+    assert found.startswith(said)
+
+
+def test_one_partition_that_takes_it_is_enough(tmp_path: Path) -> None:
+    parts = {"short": SHORT, "long": {"pools": ["t4"], "max_time_s": 900, "default": True}}
+
+    assert load(tmp_path, good({"partitions": parts, **of()})).cluster.idle_check is not None

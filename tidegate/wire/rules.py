@@ -7,6 +7,7 @@ the problems of the others. A part with a mistake of its own is left out, not gu
 from collections.abc import Iterator, Mapping
 
 from tidegate.core.model.ec2 import InstanceType, Market
+from tidegate.wire.check_rules import CHECK_RULES
 from tidegate.wire.headroom_rules import HEADROOM_RULES
 from tidegate.wire.image_rules import IMAGE_RULES
 from tidegate.wire.job_role_rules import JOB_ROLE_RULES
@@ -127,56 +128,6 @@ def _monitoring(parts: Parts) -> Iterator[Problem]:
             " docs/monitoring.md says"
         )
         yield Problem(("monitoring", "prometheus"), text)
-
-
-def _rollout(parts: Parts) -> Iterator[Problem]:
-    """A check is for pools that can have its nodes, and the head has what submits it."""
-    check = parts.rollout.check if parts.rollout else None
-    if check is None:
-        return
-    if parts.existing and parts.existing.head:
-        text = "existing.head is not changed, and lacks what submits the check: leave it out"
-        yield Problem(("rollout", "check"), text)
-    for index, pool in enumerate(check.pools):
-        if pool not in parts.all_pools:
-            hint = did_you_mean(pool, parts.all_pools)
-            yield Problem(("rollout", "check", "pools", index), f"no pool named {pool}{hint}")
-    for name, pool_model in parts.pools.items():
-        most = pool_model.limits.nodes
-        if most is not None and most < check.nodes and (not check.pools or name in check.pools):
-            text = f"is {check.nodes}, and pool {name} may have {most}: leave it out of pools"
-            yield Problem(("rollout", "check", "nodes"), text)
-
-
-def _idle_check(parts: Parts) -> Iterator[Problem]:
-    """A check is for pools with GPUs, fits into its budget, and the head has what submits it."""
-    model = parts.idle_check
-    if model is None:
-        return
-    if parts.existing and parts.existing.head:
-        text = "existing.head is not changed, and lacks what submits the check: leave it out"
-        yield Problem(("idle_check",), text)
-    for index, pool in enumerate(model.pools):
-        place = ("idle_check", "pools", index)
-        if pool not in parts.all_pools:
-            yield Problem(place, f"no pool named {pool}{did_you_mean(pool, parts.all_pools)}")
-        elif pool in parts.pools and not any(t.gpus for t in parts.pools[pool].selected):
-            yield Problem(place, f"pool {pool} has no GPUs: the budget is one of GPU-hours")
-    pools = tuple(each.pool(name) for name, each in parts.pools.items())
-    check = model.check(pools)
-    if len(parts.pools) == len(parts.all_pools) and not check.pools:
-        yield Problem(("idle_check",), "no pool has GPUs to check: leave it out")
-    types = [(t.gpus, t.name) for p in pools if p.name in check.pools for t in p.instance_types]
-    gpus, name = max(types, default=(0, ""))
-    for nodes, of in ((1, name), (2, f"two {name}"))[: 2 if check.pair else 1]:
-        is_pair, minutes = nodes == 2, check.limit_s(is_pair=nodes == 2) / 60
-        most = check.most_gpu_hours(gpus * nodes, is_pair=is_pair)
-        if most > check.gpu_hours_per_day:
-            text = (
-                f"is {check.gpu_hours_per_day:g}, and one check of {of} may use {most:g} "
-                f"({gpus * nodes} GPUs for {minutes:.0f} min): none would ever begin"
-            )
-            yield Problem(("idle_check", "gpu_hours_per_day"), text)
 
 
 def _is_in_region(zone: str, region: str) -> bool:
@@ -332,7 +283,7 @@ def _size(each: InstanceType, key: str) -> float:
 
 RULES = (
     *(_partition_pools, _default_partition, _pre_warmed_pools, _named_partitions, _zones),
-    *(_existing, _login, _monitoring, _rollout, _idle_check, _labels, _placeholders, *IMAGE_RULES),
+    *(_existing, _login, _monitoring, _labels, _placeholders, *CHECK_RULES, *IMAGE_RULES),
     *(_prices, *RESERVATION_RULES, _kept_nodes, _limits),
     *(_security_groups, _containers, *JOB_ROLE_RULES, *PARTITION_RULES),
     *HEADROOM_RULES,

@@ -161,6 +161,15 @@ class Partition:
     allow_qos: tuple[str, ...] = ()
     deny_qos: tuple[str, ...] = ()
 
+    def takes(self, pool: str, nodes: int, limit_s: float) -> bool:
+        """Whether a job on so many of the pool's nodes, with this time limit, would begin in it."""
+        return (
+            pool in self.pools
+            and self.state == "up"
+            and self.min_nodes <= nodes <= (self.max_nodes or nodes)
+            and limit_s <= (self.max_time_s or limit_s)
+        )
+
 
 # A node's own bound counts from when its user data begins, half a minute after its launch.
 BOOT_BEGINS_S = 60.0

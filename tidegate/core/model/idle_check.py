@@ -58,7 +58,7 @@ class IdleCheck:
     def limit_s(self, *, is_pair: bool = False) -> float:
         """The time limit of its job, or of that of a pair, as Slurm has it: in whole minutes."""
         limit_s = self.pair.time_limit_s if is_pair and self.pair else self.time_limit_s
-        return float(-(-limit_s // 60)) * 60.0
+        return whole_minutes_s(limit_s)
 
     def most_gpu_hours(self, gpus: int, *, is_pair: bool = False) -> float:
         """What one check may use. `gpus`: of the node, or of both."""
@@ -160,6 +160,11 @@ class IdleChecks:
     def used(self, now_s: float) -> float:
         """GPU-hours of today's checks that have ended."""
         return self.gpu_hours if self.day == day_of(now_s) else 0.0
+
+
+def whole_minutes_s(limit_s: float) -> float:
+    """A time limit as the head's program gives it to sbatch, which knows no shorter ones."""
+    return float(-(-limit_s // 60)) * 60.0
 
 
 def day_of(now_s: float) -> int:

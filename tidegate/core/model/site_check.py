@@ -3,7 +3,7 @@
 import re
 
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.idle_check import is_idle_check_name
+from tidegate.core.model.idle_check import is_idle_check_name, whole_minutes_s
 
 PREFIX = "tidegate:check"
 
@@ -35,6 +35,11 @@ class SiteCheck:
     time_limit_s: float = 600.0
     wait_s: float = 3600.0
     pools: tuple[str, ...] = ()
+
+    @property
+    def limit_s(self) -> float:
+        """The time limit of its job, as Slurm has it."""
+        return whole_minutes_s(self.time_limit_s)
 
 
 @frozen
