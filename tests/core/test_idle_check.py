@@ -320,6 +320,30 @@ def test_a_job_that_was_before_it_is_nobodys_fault(state):
     assert (found.missed, found.asked, found.rests_until_s) == (0, None, NOW_S + CHECK.wait_s)
 
 
+def waited(*, busy_s_ago: float | None = None, flag: str = "IDLE") -> IdleChecks:
+    """After a check of i-1, asked for five minutes ago, that had not begun by its deadline."""
+    waits = replace(RUNS, asked=replace(ASKED, begun_at_s=None))
+    idle_s = 3600.0 if busy_s_ago is None else busy_s_ago
+    shown = node("i-1", state=f"{flag}+DYNAMIC_NORM", idle_s=idle_s)
+    return after(world(state=waits, nodes=[shown], told=[ended("DEADLINE", exit_code=None)]))
+
+
+def test_one_that_nothing_was_before_and_that_never_began_is_told():
+    """A limit of its account, or its script's own #SBATCH lines: Slurm lets such a job pend."""
+    found = waited()
+
+    assert (found.missed, found.asked) == (1, None)
+    assert found.said == (
+        "job 77 had not begun by its deadline, though nothing ran on i-1: a limit of its account "
+        "or QOS, or an #SBATCH line of its script, keeps it"
+    )
+
+
+def test_one_behind_other_jobs_has_another_time():
+    for found in (waited(busy_s_ago=200.0), waited(flag="IDLE+PLANNED"), waited(flag="ALLOCATED")):
+        assert (found.missed, found.asked, found.rests_until_s) == (0, None, NOW_S + CHECK.wait_s)
+
+
 def test_a_lost_order_is_sent_again_for_the_same_job_and_given_up_in_the_end():
     lost = replace(RUNS, asked=replace(ASKED, sent_at_s=NOW_S - 61, begun_at_s=None))
     again = plan(world(state=lost))

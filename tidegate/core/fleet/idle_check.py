@@ -37,10 +37,15 @@ from tidegate.core.model.idle_check import (
 )
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.site_check import FAILED, NOT_RUN, PASSED, REFUSED, CheckJob
+from tidegate.core.model.slurm import Node
 from tidegate.core.model.snapshot import Snapshot
 
 # Nobody's fault: a job was before it, or the node went. The next may be asked for soon.
 OVERTAKEN = frozenset({"DEADLINE", "NODE_FAIL", "PREEMPTED"})
+
+# What makes Slurm let a job pend while its node idles (squeue(1), "JOB REASON CODES"). To limits of
+# the partition the cluster file's own rules see.
+KEEPERS = "a limit of its account or QOS, or an #SBATCH line of its script, keeps it"
 
 # Beside its wait and its time limit: digests, KillWait, and the minutes in which Slurm looks.
 LATE_S = 300.0
@@ -111,8 +116,8 @@ def with_idle_checks(
     there = {each.instance_id: each for each in ours if each.node is not None}
     after = _told_again(_drained(state, there, snapshot), snapshot)
     if after.asked is not None:
-        is_there = all(name in there for name in after.asked.nodes)
-        after = _seen(after, after.asked, check, snapshot, is_there=is_there)
+        shown = [there[name].node for name in after.asked.nodes if name in there]
+        after = _seen(after, after.asked, check, snapshot, [each for each in shown if each])
     known = {each.instance_id for each in ours}
     after = replace(after, nodes=tuple(each for each in after.nodes if each.instance_id in known))
     after = with_verdict(after, check, known, snapshot.now_s)
@@ -182,10 +187,9 @@ def _seen(
     asked: AskedCheck,
     check: IdleCheck,
     snapshot: Snapshot,
-    *,
-    is_there: bool,
+    shown: Sequence[Node],
 ) -> IdleChecks:
-    """With what Slurm tells of the job that was asked for. `is_there`: so are its nodes."""
+    """With what Slurm tells of the job that was asked for. `shown`: its nodes that are there."""
     now_s = snapshot.now_s
     jobs = [
         each
@@ -193,6 +197,7 @@ def _seen(
         if each.name == asked.name and (each.state == REFUSED or each.user == check.user)
     ]
     if not jobs:
+        is_there = len(shown) == len(asked.nodes)
         return _unheard(state, asked, check, snapshot, is_there=is_there)
     # Of several, as of a script that submits an array, the one that has failed.
     job = min(jobs, key=lambda each: (each.state not in FAILED, each.state == PASSED, each.job_id))
@@ -209,10 +214,25 @@ def _seen(
         said = f"job {job.job_id} ended as {job.state}"
         if job.state == REFUSED:
             said = f"it was not taken: {job.said}"
-        return _missed(state, asked, check, said, now_s, is_fault=job.state not in OVERTAKEN)
+        is_fault = job.state not in OVERTAKEN
+        if job.state == "DEADLINE" and asked.begun_at_s is None and _were_free(shown, asked):
+            said = (
+                f"job {job.job_id} had not begun by its deadline, though nothing ran on "
+                f"{' and '.join(asked.nodes)}: {KEEPERS}"
+            )
+            is_fault = True
+        return _missed(state, asked, check, said, now_s, is_fault=is_fault)
     if job.state != "PENDING" and asked.begun_at_s is None:
         return replace(state, asked=replace(asked, begun_at_s=now_s))
     return state
+
+
+def _were_free(shown: Sequence[Node], asked: AskedCheck) -> bool:
+    """Nothing has run on its nodes since it was asked for, and nothing is to."""
+    return len(shown) == len(asked.nodes) and all(
+        each.state.takes_jobs and not each.state.is_busy and each.last_busy_at_s < asked.asked_at_s
+        for each in shown
+    )
 
 
 def _unheard(
