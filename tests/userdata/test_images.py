@@ -284,7 +284,25 @@ def test_a_cache_that_somebody_else_made_is_not_used(site: Site, folder: str) ->
     os.chown(site.cache / folder, 1234, 1234)
 
     assert site.start("a").path.startswith(str(site.here / "a/disk"))
-    assert "is not there and yours" in site.journal
+    assert "others than you can write in it" in site.journal
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777])
+@pytest.mark.parametrize("folder", ["", "steps"])
+def test_a_cache_into_which_others_can_put_images_is_not_used(
+    site: Site, folder: str, mode: int
+) -> None:
+    """As where it is a link to a folder of a team's."""
+    team = site.here / "team"
+    (team / "steps").mkdir(parents=True, mode=0o755)
+    (team / folder).chmod(mode)
+    site.cache.parent.mkdir()
+    site.cache.symlink_to(team)
+
+    assert site.start("a").path.startswith(str(site.here / "a/disk"))
+    assert "others than you can write in it" in site.journal
+    (team / folder).chmod(0o755)
+    assert site.start("b", "8.0").path.startswith(str(site.cache))
 
 
 @needs_root
@@ -310,6 +328,16 @@ def test_without_a_cache_or_a_registry_it_is_as_without_an_importer(
     assert started.path.startswith(str(site.here / "a/disk"))
     assert not site.cache.exists()
     assert site.calls("digest") == []
+
+
+def test_what_a_job_s_shell_reads_first_says_nothing_to_pyxis(site: Site) -> None:
+    """Modules of a site set BASH_ENV, and functions are handed on: pyxis takes the first line."""
+    site.put("profile", "echo Welcome; stat() { echo 1; }\n")
+    site.env.update(BASH_ENV=str(site.here / "profile"))
+    site.env["BASH_FUNC_sha256sum%%"] = "() { echo Welcome; }"
+
+    assert [site.start(name).path for name in "ab"] == [str(site.kept[0])] * 2
+    assert len(site.calls("digest")) == 1
 
 
 def test_an_importer_that_is_called_otherwise_says_so(site: Site) -> None:

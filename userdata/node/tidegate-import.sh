@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/bin/bash -p
 # usage: tidegate-import get URI     prints the path of a squashfs of the image
 #        tidegate-import release     pyxis is done with what this step was given
 #        tidegate-import share URI   the head's root imports it for all users
@@ -10,7 +10,11 @@
 # imports holds its lock. Both lie on NFS. There a lock ends with its process, and some time after its
 # machine. A file that is opened is asked for anew, but a name that was missing may be taken for missing
 # for a minute: so each squashfs has a name of its own, which its record tells when all of it is there.
+#
+# -p: neither the file that a job's BASH_ENV names nor a function that it hands on is run before this, or
+# by enroot, whose first line is taken for what was asked.
 set -uo pipefail
+unset BASH_ENV
 export LC_ALL=C
 umask 077
 # pyxis takes the first line of standard output.
@@ -200,9 +204,14 @@ alone() {
     enroot_quietly import --output "$LOCAL" "$1" && image=$LOCAL
 }
 
+# is_closed UID FOLDER: it is that user's, and nobody else can write in it.
+is_closed() {
+    [[ $(stat -Lc '%u %A' "$2" 2>/dev/null) == "$1 "d????-??-? ]]
+}
+
 # is_roots FOLDER
 is_roots() {
-    [[ -d $1 && ! -L $1 && $(stat -c '%u %A' "$1") == 0\ d????-??-? ]]
+    [[ ! -L $1 ]] && is_closed 0 "$1"
 }
 
 # cached URI: sets `image`, unless it has to come without the cache.
@@ -210,7 +219,10 @@ cached() {
     local digest key code=0
     [[ -n $SHARED && $1 == docker://* ]] || return
     mkdir -p "$CACHE/steps"
-    [[ -O $CACHE && -O $CACHE/steps ]] || { say "$CACHE is not there and yours"; return 1; }
+    if ! is_closed "$UID" "$CACHE" || ! is_closed "$UID" "$CACHE/steps"; then
+        say "$CACHE or its folder steps is not there, or others than you can write in it"
+        return 1
+    fi
     resolve "$1" || { say "the registry tells no digest of $1"; return 1; }
     key=$(key_of "$1" "$digest")
     ! is_roots "$SHARED" || ! found "$SHARED" "$key" || return 0
