@@ -1,10 +1,13 @@
 """Numbers, dates and places that could be written but hardly be meant."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.wire.cluster_files import good, load, problems
+
+CONF = Path(__file__).parents[1] / "golden/slurm.conf"
 
 RESERVATION = {
     "id": "cr-0a1b2c3d",
@@ -80,3 +83,22 @@ def test_what_is_large_but_meant_is_taken(tmp_path: Any):
     data = good({"pools.t4.idle_s": year_s, "limits.nodes": 5000, "limits.usd_per_hour": 90_000})
 
     assert load(tmp_path, data).cluster.pools[0].idle_s == year_s
+
+
+@pytest.mark.parametrize("key", ["HealthCheckProgram", "healthcheckprogram"])
+def test_a_site_s_own_health_check_is_told_to_run_tidegate_s_as_well(
+    tmp_path: Path, key: str
+) -> None:
+    """Slurm runs one program: drains of `tidegate-health` would end without a word."""
+    (said,) = load(tmp_path, good({f"slurm.settings.{key}": "/usr/sbin/nhc"})).notes
+
+    assert said.startswith(f"slurm.settings.{key} takes the place of Tidegate's: ")
+    program = said.split("have it run ")[1].split()[0]
+    assert f"\nHealthCheckProgram={program}\n" in CONF.read_text()
+
+
+def test_health_checks_that_never_run_are_told(tmp_path: Path) -> None:
+    (said,) = load(tmp_path, good({"slurm.settings.HealthCheckInterval": "0"})).notes
+
+    assert said == "slurm.settings.HealthCheckInterval is 0: Slurm never runs its health check"
+    assert load(tmp_path, good({"slurm.settings.HealthCheckInterval": "60"})).notes == ()

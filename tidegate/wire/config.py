@@ -239,6 +239,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         login=model.login,
         notes=(
             *model.waiting.notes(),
+            *model.slurm.notes(),
             *(note for name, pool in model.pools.items() for note in _notes(model, name, pool)),
             *(_diskless(model) if model.prefetch else ()),
         ),

@@ -1,5 +1,6 @@
 """What a cluster file says about Slurm."""
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
@@ -12,6 +13,7 @@ from tidegate.wire.section import Section
 JOB_SUBMIT = "jobsubmitplugins"
 TOPOLOGY_PLUGIN = "topologyplugin"
 FIRST_WITH_TOPOLOGY = "25.05"
+HEALTH_CHECK = "/etc/tidegate/health-check"
 _ASSOCIATIONS = {"associations", "limits", "qos", "safe", "wckeys", "all"}
 
 
@@ -94,6 +96,20 @@ class SlurmModel(Section):
         said = (text for name, text in self.settings.items() if name.lower() == key)
         words = set(next(said, "").lower().split(","))
         return self.has_accounting and bool(words & _ASSOCIATIONS)
+
+    def notes(self) -> Iterator[str]:
+        """What lines of slurm.conf take from Tidegate's nodes without a word of Slurm's."""
+        said = {key.lower(): (key, value) for key, value in self.settings.items()}
+        if "healthcheckprogram" in said:
+            yield (
+                f"slurm.settings.{said['healthcheckprogram'][0]} takes the place of Tidegate's:"
+                " nobody looks for GPUs that are gone or slowed down, ECC errors, a full disk or a"
+                " lost mount any more, but for ECC after a job, and for Xids in the kernel's log;"
+                f" have it run {HEALTH_CHECK} as well"
+            )
+        interval, every_s = said.get("healthcheckinterval", ("", ""))
+        if every_s.strip() == "0":
+            yield f"slurm.settings.{interval} is 0: Slurm never runs its health check"
 
     def repository(self, os: str) -> RepositoryModel | None:
         """Where images of this system get the release from; None: the file does not say."""

@@ -11,8 +11,8 @@
 # machine. A file that is opened is asked for anew, but a name that was missing may be taken for missing
 # for a minute: so each squashfs has a name of its own, which its record tells when all of it is there.
 #
-# -p: neither the file that a job's BASH_ENV names nor a function that it hands on is run before this, or
-# by enroot, whose first line is taken for what was asked.
+# -p: no function that a job hands on is taken for a command here, nor is the file read that its BASH_ENV
+# names, by this or by enroot: of both the first line is taken for what was asked.
 set -uo pipefail
 unset BASH_ENV
 export LC_ALL=C
