@@ -10,8 +10,9 @@ import sys
 import time
 from pathlib import Path
 
+from bench.vm.jobs import people
 from bench.vm.machines import Machines, became_ready, machines, made_image
-from bench.vm.probes import PROBES, Probe, people
+from bench.vm.probes import PROBES, Probe
 from local import namespaces
 from local.waiting import wait_for
 

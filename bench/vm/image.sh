@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 readonly packages=(
     systemd-sysv udev dbus linux-image-cloud-amd64 initramfs-tools
     cloud-init netplan.io systemd-resolved dhcpcd-base qemu-guest-agent
-    slurmctld slurmd slurm-client munge libpmix2t64
+    slurmctld slurmd slurmdbd slurm-client mariadb-server munge libpmix2t64
     nftables nfs-common nfs-kernel-server socat libnss-extrausers
     curl python3 jq iproute2 e2fsprogs util-linux-extra kmod bsdextrautils pciutils procps mdadm
     xfsprogs gawk logrotate cron adduser libpam-modules libpam-systemd unattended-upgrades needrestart ca-certificates
@@ -38,7 +38,7 @@ for stand_in in nvidia-smi lspci; do
     install -m 755 "../../local/bin/$stand_in" "$tree/usr/bin"
 done
 # As `tidegate image plan` leaves an image: the boot's stages start what a machine needs.
-chroot "$tree" systemctl -q disable slurmd slurmctld munge nfs-server
+chroot "$tree" systemctl -q disable slurmd slurmctld slurmdbd mariadb munge nfs-server
 # One image for many machines: what tells them apart comes with their first boot.
 : >"$tree/etc/machine-id"
 rm -f "$tree/etc/hostname" "$tree/etc/munge/munge.key"

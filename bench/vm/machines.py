@@ -9,6 +9,9 @@ from pathlib import Path
 
 from bench.vm.guest import Guest, GuestSpec
 from bench.vm.network import FILES_ADDRESS, HEAD_ADDRESS, Network
+from cdk.agent_package import agent_package
+from local.boot.agents_way import make_agents_way
+from local.boot.cloud import Cloud, publish_agent
 from local.boot.machines import READY, data_of_head, data_of_node
 from local.boot.values import HEAD, NODE, SLURM
 from local.imds import Identity
@@ -24,6 +27,7 @@ from userdata.render import (
     SlurmPool,
 )
 
+ROOT = Path(__file__).parents[2]
 # The virtual node: two cores with two threads each, two devices in the place of GPUs, and 90 % of
 # the memory that QEMU gives it, as of any instance of 8 GiB and less.
 SHAPE = NodeShape("g4dn.xlarge", cpus=4, memory_mib=1843, gpus=2, gpu_type="t4")
@@ -33,8 +37,9 @@ VOLUME_ID = "vol-0123456789abcdef0"
 # Without acceleration a boot takes minutes, and on a busy computer more.
 BOOT_S, SHORT_S = 900.0, 120.0
 
+ACCOUNTED = replace(SLURM, accounting=True)
 _SLURM = replace(
-    SLURM,
+    ACCOUNTED,
     pools=(SlurmPool("gpu", (SHAPE,), ("on-demand",), max_job_nodes=2),),
     partitions=(SlurmPartition("gpu", ("gpu",), is_default=True),),
     state_dir="/srv/tidegate/slurmctld",
@@ -43,8 +48,13 @@ _SLURM = replace(
 
 def head_values(munge: MungeSecret) -> HeadValues:
     """The product's own: no setting of slurm.conf or cgroup.conf is another one here."""
-    plain = replace(HEAD, slurm=_SLURM, munge=munge, agent=None)
-    return replace(plain, data_volume=VOLUME_ID)
+    return replace(HEAD, slurm=_SLURM, munge=munge, data_volume=VOLUME_ID)
+
+
+def _with_agent(cloud: Cloud) -> HeadValues:
+    """The agent as a deployment packs it, with what it needs, and its way to the planner."""
+    agent, way = publish_agent(cloud, agent_package(ROOT)), make_agents_way(cloud)
+    return replace(head_values(cloud.munge), agent=agent, agent_env=way)
 
 
 def node_values(munge: MungeSecret) -> NodeValues:
@@ -93,7 +103,7 @@ class Machines:
         return files
 
     def boot_head(self) -> Guest:
-        user_data = data_of_head(self.network.cloud, head_values(self.network.cloud.munge))
+        user_data = data_of_head(self.network.cloud, _with_agent(self.network.cloud))
         identity = Identity(
             HEAD_ID,
             "m7i.large",

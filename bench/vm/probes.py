@@ -5,14 +5,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bench.vm import agent
 from bench.vm.guest import Guest
+from bench.vm.jobs import HOME, JOB_S, ended, job, job_state, people, start_job, words
 from bench.vm.machines import BOOT_S, NODE_ID, SHORT_S, Machines, became_ready
 from local.boot.machines import READY
 from local.waiting import wait_for
 
-# Without acceleration Slurm's commands take a second each, a job ten.
-JOB_S = 240.0
-HOME = "/shared/home/alice"
 SETUID = "/shared/home/alice/becomes-root"
 
 
@@ -28,47 +27,6 @@ class Probe:
         return re.fullmatch(self.expected, seen, re.DOTALL) is not None
 
 
-def words(text: str) -> str:
-    """One line, its words in order."""
-    return " ".join(sorted(text.split()))
-
-
-def people(machines: Machines) -> str:
-    """alice and bob by useradd, and what the agent would publish of them."""
-    return machines.head.sh(
-        "for of in 2001:alice 2002:bob; do getent passwd ${of#*:} >/dev/null ||"
-        " useradd -u ${of%:*} -m -s /bin/bash ${of#*:}; done;"
-        " mkdir -p /shared/.tidegate/users;"
-        " for of in passwd group; do getent $of alice bob >/shared/.tidegate/users/$of; done;"
-        " stat -c '%n %U %a' /shared/home/alice | paste -sd' '"
-    )
-
-
-def job(machines: Machines, options: str, script: str) -> str:
-    """What a job of alice's printed; of its tasks and steps too."""
-    line = (
-        f"cd {HOME} && rm -f out* && sbatch --wait -o out.%a {options} >said 2>&1;"
-        " cat out.* || cat said"
-    )
-    body = f"#!/bin/bash\n{script}\n"
-    done = machines.head.run(["bash", "-c", line], user="alice", input=body, patience_s=JOB_S)
-    return (done.stdout + done.stderr).strip()
-
-
-def start_job(machines: Machines, seconds: int) -> str:
-    """The id of a job that runs for so long on all of the node."""
-    line = f"cd {HOME} && sbatch --parsable -o slow -c 4 --wrap 'sleep {seconds}; echo through'"
-    job_id = machines.head.sh(line, user="alice")
-    wait_for(lambda: job_state(machines, job_id) == "RUNNING", SHORT_S)
-    return job_id
-
-
-def job_state(machines: Machines, job_id: str) -> str:
-    return machines.head.sh(
-        f"scontrol -o show job {job_id} | grep -oP '(?<=JobState=)\\w+' || true"
-    )
-
-
 def failed_units(guest: Guest) -> str:
     """What cloud-init and systemd think of the boot."""
     return guest.sh(
@@ -79,6 +37,12 @@ def failed_units(guest: Guest) -> str:
 def node_state(machines: Machines) -> str:
     asked = f"scontrol -o show node {NODE_ID} | grep -oE '(CPUTot|State)=[^ ]*' | paste -sd' '"
     return machines.head.sh(asked)
+
+
+def known(machines: Machines) -> str:
+    """People on the node, whom the prolog of a job brings there."""
+    job(machines, "-c 1 --mem=100", "true")
+    return machines.node.sh("id -u alice bob 2>&1 | paste -sd' '")
 
 
 def cores(machines: Machines) -> str:
@@ -190,12 +154,6 @@ def gpu_lost(machines: Machines) -> str:
     return said
 
 
-def ended(machines: Machines, job_id: str) -> str:
-    """The state in which a job ends, and what it wrote to the shared files."""
-    wait_for(lambda: job_state(machines, job_id) not in ("RUNNING", "COMPLETING", ""), JOB_S)
-    return f"{job_state(machines, job_id)} {machines.head.sh(f'cat {HOME}/slow')}"
-
-
 def redeploy(machines: Machines) -> str:
     """A job that runs while the boot's unit of head and node is started anew."""
     job_id = start_job(machines, 30)
@@ -272,14 +230,19 @@ def hung(machines: Machines) -> str:
 
 
 CLOSED = "none-else"
+REPORT = f"{NODE_ID} IDLE; jobs: none"
 PROBES = (
     Probe("the head's boot", "done", lambda machines: failed_units(machines.head)),
     Probe("the node's boot", "done", lambda machines: failed_units(machines.node)),
     Probe("the node in Slurm", r"CPUTot=4 State=IDLE\+DYNAMIC_NORM", node_state),
     Probe("people have homes on the shared files", f"{HOME} alice 700", people),
+    Probe("what the agent reports", REPORT, agent.reported),
     Probe("four jobs, each on a thread of its own", "0 1 2 3", cores),
+    Probe("the node knows people", "2001 2002", known),
     Probe("four tasks of a step likewise", "0 1 2 3", steps),
     Probe("a job that takes more memory than it asked for", "OUT_OF_MEMORY\n0", memory),
+    Probe("what accounting has of it", "OUT_OF_MEMORY", agent.accounted),
+    Probe("what accounting has of a job's memory", "COMPLETED 2[0-9]{2} MiB", agent.memory),
     Probe("a job's limits", "unlimited 131072 131072 unlimited", limits),
     Probe("two jobs, each with a GPU of its own", "0 1", gpus),
     Probe("a job without a GPU opens none", "none", no_gpu),
@@ -287,6 +250,11 @@ PROBES = (
     Probe("what a job reaches on the node", CLOSED, attacks_in_job),
     Probe("slurmctld's log is rotated", "0 fresh written", log_of_head),
     Probe("slurmd's log is rotated", "0 fresh written", log_of_node),
+    Probe(
+        "orders to drain the node and to open it",
+        r"IDLE\+DRAIN tidegate: tried by a probe \(closed\) done; IDLE done",
+        agent.orders,
+    ),
     Probe("a job during a restart of slurmctld", "COMPLETED through", restart),
     Probe("a job during a deployment", "COMPLETED through; done", redeploy),
     Probe(
@@ -295,6 +263,7 @@ PROBES = (
         gpu_lost,
     ),
     Probe("a job while the head reboots", "COMPLETED through; waits PENDING; done", reboot),
+    Probe("the agent after it", "started anew; accounting goes on", agent.after_reboot),
     Probe(
         "a node with less memory than it promises",
         r"stage slurmd failed \(exit 78\).*Low RealMemory.*",
@@ -311,4 +280,5 @@ PROBES = (
         hung,
     ),
     Probe("a job whose node is lost", r"PENDING; CPUTot=4 State=DOWN.*", killed),
+    Probe("an order to delete that node", "done; not in Slurm", agent.deleted),
 )

@@ -17,14 +17,14 @@ from typing import Any
 
 from cdk.agent_package import own_agent_package
 from local import namespaces
+from local.boot.agents_way import agent_started_s, make_agents_way
 from local.boot.cloud import AWS_PORT, BUNDLES, Cloud, publish_agent, start_cloud
 from local.boot.machines import LOCAL_SLURM, READY, data_of_head
 from local.boot.values import HEAD
 from local.machine import Machine, MachineSpec
 from local.waiting import wait_for
 from local.world import World, WorldSettings
-from tests.e2e.restart_world import BUCKET, make_agents_way, run
-from tidegate.wire.digest import decode_digest
+from tests.e2e.restart_world import run
 from userdata.monitoring import METRICS_DIR, Monitoring
 from userdata.render import BundleAt, HeadValues
 
@@ -41,16 +41,7 @@ grep -oE '/[^ ]*pydantic_core[^ ]*' /proc/$pid/maps | sort -u
 
 @dataclass
 class Stage:
-    cloud: Cloud
     head: Machine
-
-    def digest_start_s(self) -> float:
-        """When the agent that reported last was started; 0.0 before the first report."""
-        s3 = self.cloud.client("s3")
-        for each in s3.list_objects_v2(Bucket=BUCKET).get("Contents", []):
-            body = s3.get_object(Bucket=BUCKET, Key=each["Key"])["Body"].read()
-            return decode_digest(body).stamp.agent_started_at_s
-        return 0.0
 
     def asked(self, query: str) -> dict[str, float]:
         """What the head's Prometheus answers, by name, state, outcome and job of each series."""
@@ -113,18 +104,18 @@ def scenario(whole: Path) -> dict[str, Any]:
         if HAS_PROMETHEUS:
             told = (*way, ("TIDEGATE_METRICS_DIR", METRICS_DIR))
             values = replace(values, agent_env=told, monitoring=Monitoring("dev", interval_s=1))
-        stage = Stage(cloud, boot(cloud, world, values))
+        stage = Stage(boot(cloud, world, values))
         head = stage.head
         assert wait_for(lambda: READY in head.console.read_text()), head.console.read_text()
-        wait_for(stage.digest_start_s)
-        seen: dict[str, Any] = {"first": stage.look(), "first_s": stage.digest_start_s()}
+        wait_for(lambda: agent_started_s(cloud))
+        seen: dict[str, Any] = {"first": stage.look(), "first_s": agent_started_s(cloud)}
         seen["scraped"] = stage.scraped() if HAS_PROMETHEUS else None
 
         newer = replace(plain, agent=publish_agent(cloud, own))
         changed_s = time.time()
         data_of_head(cloud, newer)
-        wait_for(lambda: stage.digest_start_s() > changed_s)
-        seen |= {"second": stage.look(), "second_s": stage.digest_start_s() - changed_s}
+        wait_for(lambda: agent_started_s(cloud) > changed_s)
+        seen |= {"second": stage.look(), "second_s": agent_started_s(cloud) - changed_s}
         wait_for(lambda: not daemons(head))
         seen["daemons_after"] = daemons(head)
 

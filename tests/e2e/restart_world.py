@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from botocore.exceptions import ClientError
-
 from cdk.agent_package import own_agent_package
 from local import namespaces
+from local.boot.agents_way import agent_started_s, make_agents_way
 from local.boot.cloud import (
     AWS_PORT,
     Cloud,
@@ -37,13 +36,11 @@ from local.hypervisor import Hypervisor
 from local.instance_roles import install_instance_profiles
 from local.machine import Machine
 from local.waiting import wait_for
-from local.world import BRIDGE_ADDRESS, World, WorldSettings
-from tidegate.wire.digest import decode_digest
+from local.world import World, WorldSettings
 
 ROOT = Path(__file__).parents[2]
 ZONE = "tidegate-dev.internal"
 HEAD_HOST = f"head.{ZONE}"
-BUCKET, BUS = "digests", "tidegate-dev"
 
 # Stands before a daemon and notes at each start whether the owner rule was there; to be asked for
 # its version is no start. Under its own name: one that is called otherwise knows no GRES.
@@ -61,7 +58,6 @@ class Cluster:
     cloud: Cloud
     world: World
     hypervisor: Hypervisor
-    s3: Any
     head: Machine | None = None
 
     def booted_head(self, times: int) -> Machine:
@@ -75,14 +71,6 @@ class Cluster:
         assert self.world.head
         return self.world.head
 
-    def digest_start_s(self) -> float:
-        """When the agent of the newest digest started; 0 before there is one."""
-        try:
-            answer = self.s3.get_object(Bucket=BUCKET, Key="digest/dev.json.gz")
-        except ClientError:
-            return 0.0
-        return decode_digest(answer["Body"].read()).stamp.agent_started_at_s
-
 
 def make_roles(cloud: Cloud) -> None:
     iam = cloud.client("iam")
@@ -92,27 +80,6 @@ def make_roles(cloud: Cloud) -> None:
         iam.add_role_to_instance_profile(
             InstanceProfileName=f"{name}-profile", RoleName=f"{name}-role"
         )
-
-
-def make_agents_way(cloud: Cloud) -> tuple[tuple[str, str], ...]:
-    """Bucket, bus and queues; the agent's environment that names them."""
-    cloud.client("s3").create_bucket(Bucket=BUCKET)
-    cloud.client("events").create_event_bus(Name=BUS)
-    urgent, routine = (
-        f"http://{BRIDGE_ADDRESS}:{AWS_PORT}/123456789012/{name}" for name in ("urgent", "routine")
-    )
-    for name in ("urgent", "routine"):
-        cloud.client("sqs").create_queue(QueueName=name)
-    return (
-        ("TIDEGATE_CLUSTER", "dev"),
-        ("TIDEGATE_BUCKET", BUCKET),
-        ("TIDEGATE_BUS", BUS),
-        ("TIDEGATE_URGENT_QUEUE_URL", urgent),
-        ("TIDEGATE_ROUTINE_QUEUE_URL", routine),
-        ("TIDEGATE_SHARED_DIR", "/shared"),
-        ("TIDEGATE_SLURMCTLD_LOG", "/var/log/slurm/slurmctld.log"),
-        ("TIDEGATE_HEARTBEAT_S", "1"),
-    )
 
 
 def name_head(cloud: Cloud, address: str) -> None:
@@ -174,11 +141,11 @@ def role_of(machine: Machine) -> str:
 
 
 def look_at(cluster: Cluster, head: Machine) -> dict[str, Any]:
-    wait_for(cluster.digest_start_s)
+    wait_for(lambda: agent_started_s(cluster.cloud))
     return {
         "ip": head.ip,
         "job": run(head, "squeue -h -o '%i %j %T'"),
-        "digest_start_s": cluster.digest_start_s(),
+        "digest_start_s": agent_started_s(cluster.cloud),
         "key": run(head, "sha256sum /etc/munge/munge.key"),
         "owner_rule": run(head, "nft list table inet tidegate"),
     }
@@ -200,7 +167,7 @@ def stop_and_start(cluster: Cluster, instance_id: str) -> dict[str, Any]:
     log = (head.root / "var/log/slurm/slurmctld.log").read_text()
     cluster.cloud.ec2.start_instances(InstanceIds=[instance_id])
     again = cluster.booted_head(2)
-    wait_for(lambda: cluster.digest_start_s() > evening_s)
+    wait_for(lambda: agent_started_s(cluster.cloud) > evening_s)
     return {
         "before": before,
         "stopped": stopped,
@@ -257,7 +224,7 @@ def scenario() -> dict[str, Any]:
     with World(WorldSettings(AWS_PORT)) as world:
         hypervisor = Hypervisor(cloud.ec2, world, clients=cloud.client)
         hypervisor.start()
-        cluster = Cluster(cloud, world, hypervisor, cloud.client("s3"))
+        cluster = Cluster(cloud, world, hypervisor)
         instance_id = launch_head(cluster)
         night = stop_and_start(cluster, instance_id)
         head = cluster.booted_head(2)
