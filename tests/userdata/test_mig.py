@@ -19,10 +19,12 @@ CUT = "[[ ! -s HERE/active ]] || { echo 'In use by another client' >&2; exit 1; 
 PENDING, ENABLED, NEVER = "Disabled, Enabled", "Enabled, Enabled", "[N/A], [N/A]"
 
 
-def applied(folder: Path, modes: str, holders: str = "") -> tuple[bool, list[str]]:
+def applied(
+    folder: Path, modes: str, holders: str = "", launch: str = "echo l-1"
+) -> tuple[bool, list[str]]:
     """Of GPUs that say `modes` after a cut that failed: whether the boot goes on, and what
     systemctl was asked to do. With `holders`, words: units that run, and have the GPUs open; the
-    cut fails by them alone then.
+    cut fails by them alone then. `launch`: what tells the tag of the launch.
     """
     (folder / "active").write_text("".join(f"{each}\n" for each in holders.split()))
     commands = folder / "bin"
@@ -38,7 +40,11 @@ def applied(folder: Path, modes: str, holders: str = "") -> tuple[bool, list[str
         (commands / name).chmod(0o755)
     stage = folder / "mig.sh"
     stage.write_text(STAGE.read_text().replace("/var/lib/", f"{folder}/lib/"))
-    helpers = "console() { :; }; sleep() { :; }; put_file() { cat >/dev/null; }"
+    helpers = (
+        "console() { :; }; sleep() { :; }; "
+        "put_file() { if [[ $1 == */lib/* ]]; then cat >$1; else cat >/dev/null; fi; }; "
+        f"imds_if_any() {{ [[ $1 == tags/instance/tidegate:launch ]] && {launch}; }}"
+    )
     done = subprocess.run(
         ["bash", "-c", f"set -euo pipefail; {helpers}; source {stage}; apply"],
         env={
@@ -58,6 +64,19 @@ def test_a_mode_that_waits_for_a_reset_comes_with_one_reboot(tmp_path: Path) -> 
     """NVIDIA's own service for MIG does the same where GPUs are passed through to a machine."""
     assert applied(tmp_path, PENDING) == (False, ["reboot"])
     assert applied(tmp_path, PENDING) == (False, ["reboot"])
+
+
+def test_a_stopped_node_that_is_started_may_reboot_once_more(tmp_path: Path) -> None:
+    """EC2 starts it on other hardware, whose GPUs keep a mode of their own."""
+    applied(tmp_path, PENDING)
+
+    assert applied(tmp_path, PENDING, launch="echo l-2") == (False, ["reboot", "reboot"])
+    assert applied(tmp_path, PENDING, launch="echo l-2") == (False, ["reboot", "reboot"])
+
+
+def test_a_node_that_is_not_told_its_launch_does_not_reboot(tmp_path: Path) -> None:
+    """Else one whose metadata service is silent now and then would boot for ever."""
+    assert applied(tmp_path, PENDING, launch="false") == (False, [])
 
 
 @pytest.mark.parametrize("modes", [ENABLED, NEVER])

@@ -62,12 +62,16 @@ without_monitors() {
 
 # The mode of an A100 waits for a reset of the GPUs, which a virtual machine may not be let make and
 # the driver refuses while a program has it open; it is kept over a reboot, and is on after it. Newer GPUs need
-# no reset, and lose the mode by a reboot. Once, or GPUs that do not take it would boot for ever. Source: mig-parted,
-# deployments/systemd; NVIDIA's MIG User Guide, "Enable MIG Mode".
+# no reset, and lose the mode by a reboot. Once in a launch, or GPUs that do not take it would boot for ever; a
+# stopped node starts by another launch, on other hardware. Source: mig-parted, deployments/systemd; NVIDIA's
+# MIG User Guide, "Enable MIG Mode".
 reboot_for_mode() {
-    is_mode_pending && [[ ! -e $REBOOTED ]] || return 1
+    local launch
+    is_mode_pending && launch=$(imds_if_any tags/instance/tidegate:launch) || return 1
+    [[ ! -e $REBOOTED || $(cat "$REBOOTED") != "$launch" ]] || return 1
     install -d "${REBOOTED%/*}"
-    touch "$REBOOTED" "$RUN_DIR/reboots"
+    put_file "$REBOOTED" 644 <<<"$launch"
+    touch "$RUN_DIR/reboots"
     console "stage mig reboots: the MIG mode of the GPUs waits for it"
     systemctl reboot
     sleep 240
