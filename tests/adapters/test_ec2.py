@@ -94,6 +94,20 @@ def test_a_capacity_block_is_a_market_of_its_own() -> None:
     assert not {"SpotOptions", "OnDemandOptions"} & asked.keys()
 
 
+@pytest.mark.parametrize("group", ["", "group-a"])
+def test_an_instance_tells_its_placement_group(
+    compute: Ec2Compute, stub: Stubber, group: str
+) -> None:
+    shown = described("i-1")
+    # EC2 shows an empty name where there is no group.
+    shown["Placement"] |= {"GroupName": group}
+    stub.add_response("describe_instances", {"Reservations": [{"Instances": [shown]}]})
+
+    (found,) = compute.instances()
+
+    assert found.placement_group == group
+
+
 def test_the_members_of_a_gang_share_the_placement_group_of_their_zone() -> None:
     grouped = replace(request(), overrides=(replace(A, placement_group="group-a"), B))
 

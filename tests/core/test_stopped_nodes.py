@@ -115,6 +115,17 @@ def test_what_left_for_another_reason_or_is_not_on_demand_is_terminated(
     assert ended(made) == ["i-1"]
 
 
+def test_one_in_a_placement_group_is_terminated() -> None:
+    """It would start beside what is left of its gang alone, where EC2 may have no room."""
+    seen = leaving(keeping())
+    (running,) = seen.instances
+    grouped = replace(seen, instances=(replace(running, placement_group="demo-t4-a"),))
+
+    made = plan(grouped)
+
+    assert (stops(made), ended(made)) == ([], ["i-1"])
+
+
 def test_a_pool_stops_no_more_than_it_keeps() -> None:
     of = keeping(2)
     names = ("i-1", "i-2", "i-3")

@@ -369,20 +369,18 @@ def _offerings(entry: Mapping[str, Any], request: FleetRequest) -> tuple[Offerin
 
 
 def _instance(described: "InstanceTypeDef") -> Instance:
-    tags = _tags(described)
+    tags, place = _tags(described), described["Placement"]
+    zone = place.get("AvailabilityZone", "")
     return Instance(
         instance_id=described["InstanceId"],
-        offering=Offering(
-            described["InstanceType"],
-            described["Placement"].get("AvailabilityZone", ""),
-            _market(described),
-        ),
+        offering=Offering(described["InstanceType"], zone, _market(described)),
         state=InstanceState(described["State"]["Name"]),
         launched_at_s=described["LaunchTime"].timestamp(),
         launch_id=tags.get(LAUNCH_TAG, ""),
         pool=tags.get(POOL_TAG, ""),
         template=tags.get(TEMPLATE_TAG, ""),
         capacity_reservation_id=described.get("CapacityReservationId", ""),
+        placement_group=place.get("GroupName", ""),
     )
 
 

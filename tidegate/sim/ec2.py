@@ -299,9 +299,7 @@ class SimCompute:
         if name in self.missing:
             return FleetResult((), no_template(request))
         taken, refusals = self._choose(request)
-        tags = dict(request.tags)
-        template_id = request.launch_template_id
-        instances = tuple(self._launch(offering, tags, template_id) for offering in taken)
+        instances = tuple(self._launch(offering, request) for offering in taken)
         unique = {refusal.offering: refusal for refusal in refusals}
         return FleetResult(instances, tuple(unique.values()))
 
@@ -363,14 +361,18 @@ class SimCompute:
             return no_address(offering, override.subnet_id)
         return over_quota(offering) if is_quota else no_capacity(offering)
 
-    def _launch(self, asked: Offering, tags: dict[str, str], template_id: str) -> Instance:
+    def _launch(self, asked: Offering, request: FleetRequest) -> Instance:
         """The answer names the market that was asked for, whatever Describe will show."""
-        name = f"i-{len(self.everything) + 1:017x}"
+        name, tags = f"i-{len(self.everything) + 1:017x}", dict(request.tags)
+        groups = {(e.instance_type, e.zone): e.placement_group for e in request.overrides}
+        group = groups[asked.instance_type, asked.zone]
         state, now_s = InstanceState.PENDING, self.clock.now_s()
         launch_id, pool = tags.get(LAUNCH_TAG, ""), tags.get(POOL_TAG, "")
         template = tags.get(TEMPLATE_TAG, "")
-        one = Instance(name, asked, state, now_s, launch_id, pool, template)
-        launched = self._run(one, asked, template_id)
+        one = Instance(
+            *(name, asked, state, now_s, launch_id, pool, template), placement_group=group
+        )
+        launched = self._run(one, asked, request.launch_template_id)
         if self.describe_lag_s:
             self.hide(name, self.describe_lag_s)
         return launched

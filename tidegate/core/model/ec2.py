@@ -155,6 +155,7 @@ class Instance:
     template: str = ""  #: digest of what it is made from; empty: not known
     #: the open reservation or capacity block that it is in; empty: none, or EC2 has not said yet
     capacity_reservation_id: str = ""
+    placement_group: str = ""  #: the one that it is in, also while it is stopped; empty: none
 
     @property
     def is_alive(self) -> bool:

@@ -23,7 +23,10 @@ def stop_instead(
     """The same, but what idled out is stopped as far as its pool has room for that.
 
     Only what was released since it idled and is what its pool makes now, on demand: EC2 stops no
-    spot instance of a fleet, and what is paid for in advance would stand empty.
+    spot instance of a fleet, and what is paid for in advance would stand empty. Nothing of a
+    placement group, in which a stopped instance stays: it would start near the rest of its gang
+    alone, and what EC2 has no room for there would rest as if there were none in the zone.
+    Source: EC2 user guide, "Placement strategies", cluster placement groups.
     """
     if not any(pool.stopped_nodes for pool in snapshot.cluster.pools):
         return list(actions)
@@ -68,7 +71,8 @@ def _may_stop(member: Member, snapshot: Snapshot) -> Pool | None:
     is_on_demand = member.offering.market is Market.ON_DEMAND and (
         record.offering.market is Market.ON_DEMAND and not instance.capacity_reservation_id
     )
-    is_of_use = was_idle and is_well and is_on_demand and pool.may_have(member.offering)
+    is_free = is_on_demand and not instance.placement_group
+    is_of_use = was_idle and is_well and is_free and pool.may_have(member.offering)
     return pool if is_of_use and not why_outdated(record, pool, snapshot) else None
 
 
