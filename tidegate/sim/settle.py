@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 
 from tidegate.core.demand.demand import demand
 from tidegate.core.demand.fit import lacks, satisfies
@@ -45,8 +46,9 @@ def waiting_for(world: SimWorld, last: Looked | None) -> str | None:
         if one.instance_id not in kept:
             return f"{one.instance_id} still runs"
     for name, node in world.ledger.all_nodes.items():
-        # Without a time that AWS named it may be a person's, who is told.
-        if name in world.compute.stopped and node.cordon and node.cordon.ends_at_s is not None:
+        # What stops before a time that AWS named may be a person's, who is told.
+        ends_at_s = node.cordon.ends_at_s if node.cordon else None
+        if ends_at_s is not None and world.compute.stopped.get(name, -inf) >= ends_at_s:
             return f"{name} is stopped and its disk costs"
     for name in world.slurm.nodes:
         if name not in kept:

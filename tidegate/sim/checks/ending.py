@@ -52,10 +52,11 @@ class NoStrayInstances(Check):
                 raise self.broken(f"{name} was stopped {stopped_s:.0f} s ago and its disk costs")
 
     def _was_told(self, name: str, stopped_at_s: float) -> bool:
-        """AWS had told its end before. News that come after it find no node."""
+        """AWS had told its end before, for this time. News that come after it find no node."""
         hinted_s = self.witness.hinted.get(name)
+        ends_at_s = self.witness.announced.get(name)
         is_known = hinted_s is not None and hinted_s <= stopped_at_s
-        return is_known and name in self.witness.announced
+        return is_known and ends_at_s is not None and ends_at_s <= stopped_at_s
 
     def ended(self, instance: Instance) -> None:
         self.stray_s.pop(instance.instance_id, None)
