@@ -61,6 +61,19 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
         "idle_check.gpu_hours_per_day is 0.3, and one check of two ",
     ),
     "a pair of no script": ({"pair": {}}, "idle_check.pair.script"),
+    "an array": (
+        {"script": "#!/bin/bash\n#SBATCH --output=/dev/null --array=0-9\ntrue\n"},
+        "idle_check.script must not have #SBATCH --array: a check is one job, with one time limit",
+    ),
+    "an array in short": ({"script": "#!/bin/bash\n#SBATCH -a0-9\n"}, "idle_check.script must not"),
+    "a job of several": (
+        {"pair": {"script": "#!/bin/bash\n#SBATCH -n 1\n#SBATCH hetjob\n#SBATCH -n 1\n"}},
+        "idle_check.pair.script must not have #SBATCH hetjob",
+    ),
+    "a time that shrinks": (
+        {"script": "#!/bin/bash\n#SBATCH --time-min=1\n"},
+        "idle_check.script must not have #SBATCH --time-min",
+    ),
     "too often": ({"every_s": 60}, "idle_check.every_s"),
 }
 
@@ -72,6 +85,12 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, what: str) -> None
     found = problems(tmp_path, good(of(**more)))
 
     assert any(each.startswith(begins) for each in found), found
+
+
+def test_other_options_of_sbatch_are_the_script_s_own(tmp_path: Path) -> None:
+    text = "#!/bin/bash\n#SBATCH -A ci --output=/dev/null\necho --array=0-9 -a hetjob\n"
+
+    assert load(tmp_path, good(of(script=text))).idle_check is not None
 
 
 def test_a_head_that_was_there_before_has_nothing_to_submit_it_with(tmp_path: Path) -> None:

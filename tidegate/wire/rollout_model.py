@@ -1,5 +1,6 @@
 """What a cluster file says about how new images and settings come to nodes."""
 
+import re
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, StringConstraints
@@ -11,6 +12,11 @@ from tidegate.wire.section import Section
 # What no job may run as: they reach the machines' roles, with which jobs would be root everywhere.
 SYSTEM_USERS = ("root", "slurm", "munge", "nobody")
 INLINE_MAX_CHARS = 4096
+# With these a check would be several jobs, which no budget counts, or one whose time limit Slurm
+# lowers, so that good nodes run into it. Source: sbatch(1).
+_NOT_ONE_JOB = re.compile(
+    r"^#SBATCH[ \t]+(?:.*[ \t])?(--array|-a(?=[ \t\d])|--time-min|hetjob|packjob)", re.MULTILINE
+)
 
 _CHECK = SiteCheck("")
 
@@ -32,6 +38,9 @@ def script_text(text: str) -> str:
     is_path = text.startswith("/") and not {*" \t\n\\'\"$`"} & {*text}
     if not is_path and not text.startswith("#!"):
         raise ValueError("must begin with #!, or be an absolute path on shared storage")
+    if found := _NOT_ONE_JOB.search(text):
+        text = f"must not have #SBATCH {found[1]}"
+        raise ValueError(f"{text}: a check is one job, with one time limit")
     return text
 
 
