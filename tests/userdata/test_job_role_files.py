@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.userdata.test_job_credentials import SECRET, Node, node
-from userdata.bundle import read
+from userdata.bundle import in_order, read, read_stage
+from userdata.stages import NODE_STAGES
 
 __all__ = ["node"]
 
@@ -145,6 +147,59 @@ def test_tasks_outside_of_containers_are_told_the_same(written: Written) -> None
     assert told(SLURM_JOB_ID="13", **inherits) == unset
     own = {"AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": "/home/ada/token"}
     assert told(SLURM_JOB_ID="13", **own) == []
+
+
+def starts(folder: Path, port: int) -> subprocess.CompletedProcess[str]:
+    """The stage, with a service manager that says yes to everything."""
+    text = (
+        read("node/job_role.sh")
+        .replace("PORT=1017", f"PORT={port}")
+        .replace("TRIES=100", "TRIES=2")
+    )
+    text = text.replace("/etc/", f"{folder}/")
+    commands = "systemctl() { :; }; put_file() { cat >$1; }; has_file() { :; }"
+    env = {"RUN_DIR": str(folder), "AWS_REGION": "x", "JOB_ROLES": "=a", "CONTAINERS": ""}
+    return subprocess.run(
+        ["bash", "-uc", f"{commands}\n{text}\napply && check"],
+        env={"CLUSTER": "c", "PATH": os.environ["PATH"], **env},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def etc(tmp_path: Path) -> Path:
+    (tmp_path / "systemd/system").mkdir(parents=True)
+    (tmp_path / "tidegate").mkdir()
+    return tmp_path
+
+
+def test_no_node_joins_whose_service_does_not_answer(etc: Path) -> None:
+    """systemd calls a service active that ends in a second, since its port is taken."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+
+    done = starts(etc, port)
+
+    assert done.returncode == 1
+    assert f"nobody answers jobs on port {port}" in done.stdout
+
+
+def test_a_node_whose_service_answers_goes_on(etc: Path, node: Node) -> None:
+    done = starts(etc, node.server.server_port)
+
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_no_file_system_is_mounted_before_the_service_has_its_port() -> None:
+    """The kernel's NFS client takes any port from 665 to 1023 for its own end, for itself alone."""
+    stages = (read_stage(path) for path in NODE_STAGES)
+
+    ordered = [each.name for each in in_order(stages)]
+
+    assert ordered.index("job_role") < ordered.index("file_systems")
+    assert "job_role" in read_stage("both/file_systems").after, "stages run side by side"
 
 
 def test_root_of_a_container_is_the_job_s_user_to_the_service(node: Node) -> None:

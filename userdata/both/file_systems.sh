@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2153
-# needs: identity packages owner_rule shared scratch? on_node_start?
+# needs: identity packages owner_rule shared scratch? on_node_start? job_role?
 # only_with: FILE_SYSTEMS
 # wait_s: SHARED_WAIT_S
 # time_limit_s: 120

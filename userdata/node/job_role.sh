@@ -8,8 +8,10 @@
 
 readonly PROLOG=/etc/tidegate/prolog.d/60-job-role.sh EPILOG=/etc/tidegate/epilog.d/60-job-role.sh
 readonly UNIT=/etc/systemd/system/tidegate-job-credentials.service
-# A port that only root may open: who opened it while the service is away could collect tokens.
-readonly JOBS=$RUN_DIR/jobs PORT=1017
+# A port that only root may open: who opened it while the service is away could collect tokens. Below
+# those of Lustre (1018 to 1023, FSx's guide), and taken before the kernel's NFS client can, which binds
+# any from 665 on at each mount (its sunrpc.min_resvport): the stage file_systems comes after this.
+readonly JOBS=$RUN_DIR/jobs PORT=1017 TRIES=100
 readonly OWN=/etc/tidegate/job-role.sh HOOK=/etc/enroot/hooks.d/50-tidegate-role.sh
 
 prolog() {
@@ -86,10 +88,15 @@ OOMScoreAdjust=-900
 EOF_UNIT
 }
 
+# What it says to who shows no token.
+answers() {
+    [[ $(curl -s --noproxy '*' -m 2 -o /dev/null -w '%{http_code}' "http://127.0.0.1:$PORT/") == 403 ]]
+}
+
 check() {
     has_file "$OWN" own && { [[ $CONTAINERS != pyxis ]] || has_file "$HOOK" hook; } &&
         has_file "$PROLOG" prolog && has_file "$EPILOG" epilog && has_file "$UNIT" unit &&
-        systemctl is-active --quiet tidegate-job-credentials
+        answers
 }
 
 apply() {
@@ -105,4 +112,12 @@ apply() {
     unit | put_file "$UNIT" 644
     systemctl daemon-reload
     systemctl restart tidegate-job-credentials
+    # systemd calls it active also when it ends in a second, since somebody else has the port.
+    local try
+    for ((try = 0; try < TRIES; try++)); do
+        ! answers || return 0
+        sleep 0.1
+    done
+    echo "nobody answers jobs on port $PORT: $(ss -Hatnp "sport = :$PORT" 2>&1)"
+    return 1
 }
