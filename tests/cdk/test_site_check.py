@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from cdk.bootstrap import head_values
-from tests.cdk.test_bootstrap import AGENT, AT, SHARED, cluster_file, dev_file
+from tests.cdk.made import dev_file
+from tests.cdk.test_bootstrap import AGENT, AT, SHARED, cluster_file
 from tidegate.core.model.site_check import SiteCheck
 from tidegate.wire.config import ClusterFile
 from userdata.site_check import IDLE, PAIRS, TEMPLATES, check_files
