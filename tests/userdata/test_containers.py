@@ -133,6 +133,39 @@ def test_after_a_job_no_squashfs_of_it_stays(node: Path) -> None:
     assert [each.name for each in images.iterdir()] == ["70.0.sqsh"]
 
 
+@needs_root
+def test_containers_of_a_job_whose_steps_were_killed_go_with_it(node: Path) -> None:
+    """pyxis removes one as its step ends, where slurmstepd lives to see that; those that have a
+    name are kept for the user's next jobs (pyxis_slurmstepd.c, enroot_cleanup).
+    """
+    start_job(node, 1234)
+    data = node / "var/lib/enroot/data-1234"
+    names = (
+        "pyxis_7.0",
+        "pyxis_7.4294967291",
+        "pyxis_70.0",
+        "pyxis_torch",
+        "pyxis_7.torch",
+        "mine",
+    )
+    for name in names:
+        (data / name / "usr").mkdir(parents=True)
+        (data / name / "usr/read-only").mkdir(mode=0o500)
+    (node / "precious/x").mkdir(parents=True)
+    (data / "pyxis_7.1").symlink_to(node / "precious")
+    layers = [node / f"var/lib/enroot/temp-1234/enroot.{each}" for each in ("old", "new")]
+    for each in layers:
+        (each / "1").mkdir(parents=True)
+    os.utime(layers[0], (0, 0))
+
+    end_job(node, 1234)
+
+    left = {each.name for each in data.iterdir()}
+    assert left == {"pyxis_70.0", "pyxis_torch", "pyxis_7.torch", "mine"}
+    assert (node / "precious/x").exists()
+    assert [each.exists() for each in layers] == [False, True]
+
+
 def pyxis_starts_a_job(node: Path, uid: int) -> Path:
     """What slurmd's plugin makes, then a step's (pyxis_slurmd.c, pyxis_slurmstepd.c): the folder in
     which pyxis has enroot pack an image where there is no importer.

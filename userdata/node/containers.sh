@@ -57,13 +57,18 @@ exit 0
 END_OF_PROLOG
 }
 
-# What a killed import left.
+# What is left where pyxis and enroot did not live to remove it: half a squashfs, a container without a
+# name, and, a day later, unpacked layers, of which nobody says whose job they were for.
 epilog() {
-    local disk
-    disk=$(disk)
-    printf '#!/bin/bash\nreadonly images=%q pyxis=%q\n' "$disk/images" "$disk/pyxis"
+    printf '#!/bin/bash\nreadonly disk=%q\n' "$(disk)"
     cat <<'END_OF_EPILOG'
-rm -f {"$images-","$pyxis/"}"${SLURM_JOB_UID:-}/${SLURM_JOB_ID:-}".*
+readonly uid=${SLURM_JOB_UID:-} job=${SLURM_JOB_ID:-}
+[[ $uid =~ ^[1-9][0-9]*$ && $job =~ ^[1-9][0-9]*$ ]] || exit 0
+rm -f "$disk/images-$uid/$job".* "$disk/pyxis/$uid/$job".*
+for container in "$disk/data-$uid/pyxis_$job".*; do
+    [[ ! ${container#*"/pyxis_$job."} =~ ^[0-9]+$ ]] || rm -rf --one-file-system "$container"
+done
+find "$disk/temp-$uid" -mindepth 1 -maxdepth 1 -mtime +0 -exec rm -rf --one-file-system {} + 2>/dev/null
 exit 0
 END_OF_EPILOG
 }
