@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.core.reading import launches
 from tests.make import NOW_S, T4, ZONE, cluster, instance, job, node, pool, snapshot
 from tidegate.core.model.cluster import Cluster, Reservation
@@ -108,6 +110,24 @@ def test_a_node_that_may_be_in_either_of_two_blocks_goes_before_the_first_ends()
 
     assert block_drains_at_s(of, BLOCK, NOW_S) == NOW_S + 8 * HOUR_S - 2400
     assert block_drains_at_s(of, BLOCK, NOW_S + 8 * HOUR_S) == NOW_S + 9 * HOUR_S - 2400
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"zone": "us-east-1z"},
+        {"instance_type": "p5.48xlarge"},
+        {"market": Market.RESERVED},
+        {"starts_at_s": NOW_S + 60, "ends_at_s": NOW_S + HOUR_S},
+        {"ends_at_s": None},
+    ],
+)
+def test_no_other_block_says_when_a_node_goes(changes) -> None:
+    of = two_blocks()
+    other = replace(of.reservations[1], **({"ends_at_s": NOW_S + HOUR_S} | changes))
+    of = replace(of, reservations=(of.reservations[0], other))
+
+    assert block_drains_at_s(of, BLOCK, NOW_S) == NOW_S + 9 * HOUR_S - 2400
 
 
 def test_a_node_leaves_before_the_end_of_its_own_block_and_not_of_another_of_its_type() -> None:

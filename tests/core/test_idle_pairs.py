@@ -13,7 +13,14 @@ from tests.core.test_idle_check import checked, ended, said, world
 from tests.make import NOW_S
 from tidegate.core.explain.node_report import node_reports
 from tidegate.core.explain.overview import overview
-from tidegate.core.fleet.idle_pairs import FAILED_MAX, OPEN_S, next_pair, with_failed, with_verdict
+from tidegate.core.fleet.idle_pairs import (
+    FAILED_MAX,
+    OPEN_S,
+    next_pair,
+    with_failed,
+    with_passed,
+    with_verdict,
+)
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.finding import StoppedCheck
 from tidegate.core.model.idle_check import (
@@ -180,6 +187,19 @@ def test_who_fails_with_two_good_nodes_is_drained_alone_and_in_the_checks_name()
     left = state_after(of(tried(F12, P13, F23)))
     assert left.sick is not None
     assert left.pairs.tried == ()
+
+
+def test_what_another_fails_with_good_nodes_condemns_no_suspect():
+    F43, F45 = replace(F23, first="i-4"), replace(F23, first="i-4", second="i-5")
+    P35 = replace(P13, first="i-3", second="i-5")
+    made = with_verdict(tried(F12, F43, P35, F45), CHECK, [f"i-{n}" for n in range(1, 6)], NOW_S)
+    assert made.sick is not None
+    assert made.sick.instance_id == "i-4"
+
+
+def test_both_of_a_pair_that_passes_are_good_while_a_question_is_open():
+    pairs = with_passed(PairChecks(tried=(F12,)), ("i-2", "i-3"), NOW_S)
+    assert pairs.tried == (F12, TriedPair("i-2", "i-3", NOW_S))
 
 
 def test_two_nodes_that_only_fail_with_each_other_are_both_good():
