@@ -90,7 +90,7 @@ def test_a_tag_holds_as_many_as_fit_in_the_jobs_order() -> None:
         ("s3://sets/a+b", "it is no s3://bucket/prefix"),
         ("s3://sets/$(id)", "it is no s3://bucket/prefix"),
         ("s3://sets/ü", "it is no s3://bucket/prefix"),
-        ("s3://sets/" + "x" * 240, "it is no s3://bucket/prefix"),
+        ("s3://sets/" + "x" * 236, "it is no s3://bucket/prefix"),
         ("sets/x", "it is no s3://bucket/prefix"),
         ("", "it is no s3://bucket/prefix"),
     ],
@@ -102,6 +102,12 @@ def test_what_is_not_loaded_is_told_with_its_reason(place: str, why: str) -> Non
     assert len(found.problems) == 1
     assert "is not loaded to its nodes' own disks, and the job runs without: " in found.problems[0]
     assert why in found.problems[0]
+
+
+def test_the_longest_name_is_taken() -> None:
+    longest = "s3://sets/" + "x" * 235
+
+    assert asked(f"tidegate:data={longest}").places == (longest,)
 
 
 def test_one_that_is_not_allowed_keeps_no_other_away() -> None:

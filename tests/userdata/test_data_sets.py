@@ -55,7 +55,7 @@ def test_what_is_there_is_not_loaded_again(node: Node) -> None:
         "s3://sets/$(reboot)",
         "s3://sets/a+b",
         "s3://sets//x",
-        "s3://sets/" + "x" * 300,
+        "s3://sets/" + "x" * 236,
         "sets/imagenet",
         "/etc",
         "--help",
@@ -70,7 +70,10 @@ def test_nothing_is_taken_but_what_the_cluster_file_names(node: Node, place: str
     assert node.asks("s3://secrets/imagenet")[2].endswith("prefetch does not allow it")
 
 
-@pytest.mark.parametrize("place", ["s3://sets", "s3://others/open", "s3://others/open/deeper"])
+@pytest.mark.parametrize(
+    "place",
+    ["s3://sets", "s3://others/open", "s3://others/open/deeper", "s3://sets/" + "x" * 235],
+)
 def test_a_bucket_or_a_prefix_is_allowed_with_all_below(node: Node, place: str) -> None:
     node.put({"a": "x"})
 
