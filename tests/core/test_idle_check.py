@@ -340,7 +340,8 @@ def test_one_that_nothing_was_before_and_that_never_began_is_told():
 
 
 def test_one_behind_other_jobs_has_another_time():
-    for found in (waited(busy_s_ago=200.0), waited(flag="IDLE+PLANNED"), waited(flag="ALLOCATED")):
+    flags = [waited(flag=each) for each in ("IDLE+PLANNED", "ALLOCATED", "IDLE+DRAIN")]
+    for found in (waited(busy_s_ago=200.0), *flags):
         assert (found.missed, found.asked, found.rests_until_s) == (0, None, NOW_S + CHECK.wait_s)
 
 
