@@ -118,6 +118,17 @@ def test_a_node_s_clock_that_runs_fast_makes_no_time(bench: Bench) -> None:
     assert bench.counted()["7", NODE] == (1080.0, 1080.0)
 
 
+@pytest.mark.parametrize(("every_s", "counted_s"), [(60, 60), (80, 80), (120, 120), (140, 60)])
+def test_a_late_word_has_all_of_its_time_and_after_a_silence_a_minute(
+    bench: Bench, every_s: float, counted_s: float
+) -> None:
+    bench.minutes(1, ("8", 0))
+    bench.pass_by(every_s)
+    bench.say(NODE, ("8", 0))
+
+    assert bench.counted()["8", NODE] == (60 + counted_s, 60 + counted_s)
+
+
 def test_a_run_has_nothing_of_what_was_said_before_it_began(bench: Bench) -> None:
     bench.minutes(3, ("7", 0), ("7", 0))
     again = replace(bench.jobs[0], started_at_s=bench.clock.now + 10.0, restarts=1)

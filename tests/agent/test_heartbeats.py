@@ -202,6 +202,18 @@ def test_a_progress_file_of_another_user_is_not_believed(shared):
     assert "does not belong to ada" in told(shared, "0.9", user=BOB).problem
 
 
+def test_whatever_was_looked_at_leaves_no_file_open(shared):
+    (shared / "ada" / "run").mkdir()
+    told(shared, "0.5")
+    before = len(os.listdir("/dev/fd"))
+
+    for path in ("ada/progress", "ada/run/later", "ada/run/none/later", "ada/beat/on", "bob/beat"):
+        looked(shared, asks(shared / path))
+        read(shared, tells(shared / path))
+
+    assert len(os.listdir("/dev/fd")) == before
+
+
 def test_progress_is_read_of_jobs_that_wait_to_go_on_too(shared):
     heartbeats = Heartbeats(shared, lambda _: os.geteuid())
     path = shared / "ada" / "progress"
