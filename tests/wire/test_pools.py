@@ -366,9 +366,10 @@ GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/gpus"
 
 
 def test_a_group_of_reservations_is_what_a_pool_takes_nodes_from(tmp_path):
-    change = {"pools.t4.capacity_types": ["reserved"], "reservation_groups": [GROUP]}
+    data = good({"partitions.gpu.pools": ["t4", "u4"], "reservation_groups": [GROUP]})
+    data["pools"]["u4"] = {**data["pools"]["t4"], "capacity_types": ["reserved"]}
 
-    cluster = load(tmp_path, good(change)).cluster
+    cluster = load(tmp_path, data).cluster
 
     assert cluster.reservation_groups == (GROUP,)
     on_demand = Offering("g4dn.xlarge", "us-east-1a", Market.ON_DEMAND)
