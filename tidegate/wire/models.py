@@ -67,7 +67,8 @@ class TimingsModel(Section):
     """Durations of the control loop; best left alone."""
 
     boot_bound_s: DaySeconds = Field(
-        default=_TIMINGS.boot_bound_s, description="a node that has not joined by then ends itself; else it is given up"
+        default=_TIMINGS.boot_bound_s,
+        description="a node that has not joined by then ends itself; else it is given up",
     )
     spot_notice_s: NoticeSeconds = Field(
         default=_TIMINGS.spot_notice_s, description="time between EC2's spot notice and the reclaim"

@@ -238,7 +238,8 @@ def test_slurm_s_times_are_read_as_slurm_reads_them(tmp_path: Path, word: str, s
 
 
 @pytest.mark.parametrize(
-    ("resource", "pool"), [("small", "cpu-small"), ("g5.xlarge", "cpu-g5-xlarge"), ("A_1", "cpu-a-1")]
+    ("resource", "pool"),
+    [("small", "cpu-small"), ("g5.xlarge", "cpu-g5-xlarge"), ("A_1", "cpu-a-1")],
 )
 def test_a_pool_gets_a_name_that_a_pool_may_have(tmp_path: Path, resource: str, pool: str):
     file = changed(tmp_path, "Name: small", f"Name: {resource}")
