@@ -64,10 +64,10 @@ class LimitsHold(Check):
     """
 
     def launched(self, instance: Instance) -> None:
-        by_hand = self.witness.chaos.by_hand
-        if instance.instance_id in by_hand:
+        is_nobodys = self.witness.is_nobodys
+        if is_nobodys(instance.instance_id):
             return
-        live = tuple(one for one in self.world.compute.live() if one.instance_id not in by_hand)
+        live = tuple(one for one in self.world.compute.live() if not is_nobodys(one.instance_id))
         cluster = self.world.cluster
         pool = cluster.pool(instance.pool)
         self._hold("the cluster", cluster.limits, live, instance)

@@ -33,6 +33,8 @@ class ReservationsNotOverrun(Check):
         for each in request.overrides:
             offering = Offering(each.instance_type, each.zone, request.market)
             left = prepaid.room(request, offering, now_s) + self._by_itself(offering)
+            held = [name for name, one in prepaid.held.items() if one.offering == offering]
+            left += sum(map(self.witness.is_unheard_of, held))
             these = [r for r in prepaid.reservations if r.offering == offering]
             # What others fill EC2 tells by its refusal alone, after which the offering rests.
             left += sum(prepaid.strangers.get(each.id, 0) for each in these)

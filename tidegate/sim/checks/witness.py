@@ -161,6 +161,14 @@ class Witness:
         record = self.world.ledger.all_launches.get(instance.launch_id)
         return record.launch if record else None
 
+    def is_unheard_of(self, instance_id: str) -> bool:
+        """What a launch has brought whose planners died, and Describe leaves out long after."""
+        return instance_id in self.chaos.left_out and instance_id not in self.world.ledger.all_nodes
+
+    def is_nobodys(self, instance_id: str) -> bool:
+        """No planner can reckon with it: a person has started it, or nobody has heard of it."""
+        return instance_id in self.chaos.by_hand or self.is_unheard_of(instance_id)
+
     def is_machine_dead(self, node: SimNode) -> bool:
         is_gone = not self.world.compute.is_live(node.name)
         return is_gone or node.died_at_s is not None or node.is_down
