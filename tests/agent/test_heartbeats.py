@@ -205,13 +205,13 @@ def test_a_progress_file_of_another_user_is_not_believed(shared):
 def test_whatever_was_looked_at_leaves_no_file_open(shared):
     (shared / "ada" / "run").mkdir()
     told(shared, "0.5")
-    before = len(os.listdir("/dev/fd"))
+    before = len(list(Path("/dev/fd").iterdir()))
 
     for path in ("ada/progress", "ada/run/later", "ada/run/none/later", "ada/beat/on", "bob/beat"):
         looked(shared, asks(shared / path))
         read(shared, tells(shared / path))
 
-    assert len(os.listdir("/dev/fd")) == before
+    assert len(list(Path("/dev/fd").iterdir())) == before
 
 
 def test_progress_is_read_of_jobs_that_wait_to_go_on_too(shared):

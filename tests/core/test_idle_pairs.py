@@ -190,9 +190,11 @@ def test_who_fails_with_two_good_nodes_is_drained_alone_and_in_the_checks_name()
 
 
 def test_what_another_fails_with_good_nodes_condemns_no_suspect():
-    F43, F45 = replace(F23, first="i-4"), replace(F23, first="i-4", second="i-5")
-    P35 = replace(P13, first="i-3", second="i-5")
-    made = with_verdict(tried(F12, F43, P35, F45), CHECK, [f"i-{n}" for n in range(1, 6)], NOW_S)
+    first, last = replace(F23, first="i-4"), replace(F23, first="i-4", second="i-5")
+    passed = replace(P13, first="i-3", second="i-5")
+    made = with_verdict(
+        tried(F12, first, passed, last), CHECK, [f"i-{n}" for n in range(1, 6)], NOW_S
+    )
     assert made.sick is not None
     assert made.sick.instance_id == "i-4"
 
