@@ -320,6 +320,12 @@ def test_a_job_that_was_before_it_is_nobodys_fault(state):
     assert (found.missed, found.asked, found.rests_until_s) == (0, None, NOW_S + CHECK.wait_s)
 
 
+@pytest.mark.parametrize("state", ["NODE_FAIL", "FAILED"])
+def test_what_ran_counts_in_the_budget_though_it_tested_nothing(state):
+    assert after(world(state=RUNS, told=[ended(state, exit_code=75)])).gpu_hours == 0.0667
+    assert waited().gpu_hours == 0.0
+
+
 def waited(*, busy_s_ago: float | None = None, flag: str = "IDLE") -> IdleChecks:
     """After a check of i-1, asked for five minutes ago, that had not begun by its deadline."""
     waits = replace(RUNS, asked=replace(ASKED, begun_at_s=None))

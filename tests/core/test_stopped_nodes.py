@@ -6,6 +6,7 @@ import pytest
 
 from tests.core.reading import ended, launches, orders
 from tests.make import (
+    A10G,
     NOW_S,
     T4,
     cluster,
@@ -20,7 +21,7 @@ from tests.make import (
 )
 from tidegate.core.fleet.stopped import KEPT_MAX_S
 from tidegate.core.model.cluster import Cluster, Pool
-from tidegate.core.model.ec2 import Instance, InstanceState, Market, Template
+from tidegate.core.model.ec2 import Instance, InstanceState, Market, Offering, Template
 from tidegate.core.model.ledger import Cordon, LaunchRecord, LaunchStatus, NodeRecord, Phase
 from tidegate.core.model.orders import OrderKind, OrderOutcome, OrderResult, PendingOrder
 from tidegate.core.model.plan import Mark, Plan, Reprice, Rest, Stop
@@ -233,6 +234,53 @@ def test_what_is_lacking_beside_it_is_bought() -> None:
     assert [(each.starts, each.count) for each in launches(made)] == [("i-1", 1), ("", 2)]
     assert [each.for_jobs for each in launches(made)] == [("1",), ("2", "3")]
     assert len({each.launch_id for each in launches(made)}) == 2
+
+
+@pytest.mark.parametrize(
+    ("num_jobs", "launches_max", "started"),
+    [
+        (1, 1, ["i-1"]),
+        (2, 2, ["i-1", "i-2"]),
+        (2, 1, [""]),
+        (3, 2, ["i-1", ""]),
+    ],
+)
+def test_a_start_is_a_launch_among_those_that_one_look_may_make(
+    num_jobs: int, launches_max: int, started: list[str]
+) -> None:
+    seen = snapshot(
+        [job(n) for n in range(num_jobs)],
+        of=keeping(3),
+        records=[stopped(f"i-{n}") for n in (1, 2, 3)],
+        instances=[shown(f"i-{n}") for n in (1, 2, 3)],
+    )
+
+    made = plan(seen, launches_max=launches_max)
+
+    assert starts(made) == started
+    assert sum(each.count for each in launches(made)) == num_jobs
+
+
+@pytest.mark.parametrize(("num_big", "started"), [(1, ["i-2", "i-1"]), (2, ["", "i-1"])])
+def test_what_is_started_of_one_launch_leaves_room_for_the_next(
+    num_big: int, started: list[str]
+) -> None:
+    big = Offering(A10G.name, ON_DEMAND.zone, Market.ON_DEMAND)
+    of = keeping()
+    second = replace(of_pool(of), name="a10g", instance_types=(A10G,), stopped_nodes=2)
+    of = cluster(of_pool(of), second)
+    others = [replace(stopped(name), pool="a10g", offering=big) for name in ("i-2", "i-3")]
+    seen = snapshot(
+        [job(1), *(job(2 + n, gpus=4, gpu_type="a10g") for n in range(num_big))],
+        of=of,
+        records=[stopped("i-1"), *others],
+        instances=[shown("i-1"), *(replace(shown(e.instance_id), offering=big) for e in others)],
+    )
+
+    made = plan(seen, launches_max=2)
+
+    assert starts(made) == started
+    assert sum(each.count for each in launches(made)) == 1 + num_big
 
 
 def test_a_gang_is_launched_as_a_whole() -> None:
