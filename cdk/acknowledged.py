@@ -37,6 +37,10 @@ WILDCARDS = (
         r":(placement-group|capacity-reservation)/\*$",
         "named by the launch templates of this stack, without which nothing can be launched",
     ),
+    (
+        r":ec2:[^:]*:\*:(subnet|security-group)/[a-z0-9-]+$",
+        "one subnet or group by its id, whichever account shares it",
+    ),
     (r":instance/\*$", "instances are told by the cluster's tag, which a condition asks for"),
     (
         r":log-group:/tidegate/[a-z0-9/-]+:\*$",

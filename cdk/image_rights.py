@@ -68,7 +68,7 @@ def end_old_images(
     scope: Construct, *, cluster: str, names: Sequence[str]
 ) -> Sequence[iam.PolicyStatement]:
     """Images of this cluster alone, and snapshots that Image Builder has made."""
-    images = ec2_arn(scope, "image/*", is_shared=True)
+    images = ec2_arn(scope, "image/*", account="")
     ours = {"StringEquals": {**_MADE, f"aws:ResourceTag/{IMAGES_TAG}": cluster}}
     return (
         statement(
@@ -77,7 +77,7 @@ def end_old_images(
         statement(
             "EndSnapshots",
             ["ec2:DeleteSnapshot"],
-            [ec2_arn(scope, "snapshot/*", is_shared=True)],
+            [ec2_arn(scope, "snapshot/*", account="")],
             {"StringEquals": _MADE},
         ),
         statement("FindImages", ["ec2:DescribeImages", "tag:GetResources"], ["*"]),

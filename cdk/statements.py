@@ -6,7 +6,7 @@ Source of actions, resources and condition keys: the Service Authorization Refer
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from aws_cdk import ArnFormat, Stack
+from aws_cdk import ArnFormat, Stack, Token
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
@@ -23,6 +23,8 @@ from userdata.values import NODE_SOURCE
 _LAUNCHED_WITH = ("network-interface", "volume", "spot-instances-request")
 # The fleet itself is asked for no more of it: the rest its launches are asked for.
 _ASKED_OF_FLEET = ("volume", "placement-group")
+# What a launch uses that may be shared by AWS RAM.
+_LENT = ("capacity-reservation", "security-group", "subnet")
 
 
 def statement(
@@ -63,13 +65,20 @@ def role(
     return made
 
 
-def ec2_arn(scope: Construct, resource: str, *, is_shared: bool = False) -> str:
-    """`resource`: "instance/*". Images and snapshots are named without an account."""
-    stack = Stack.of(scope)
+def ec2_arn(scope: Construct, resource: str, *, account: str | None = None) -> str:
+    """`resource`: "instance/*". `account`: "" of images and snapshots, None of what is ours."""
     kind, _, name = resource.partition("/")
-    if is_shared:
-        return stack.format_arn(service="ec2", resource=kind, resource_name=name, account="")
-    return stack.format_arn(service="ec2", resource=kind, resource_name=name)
+    stack = Stack.of(scope)
+    return stack.format_arn(service="ec2", resource=kind, resource_name=name, account=account)
+
+
+def _used_arn(scope: Construct, resource: str) -> str:
+    """What another account shares has that one in its ARN; ours is what the stack makes.
+
+    Source: terraform-aws-modules/terraform-aws-iam#227, Karpenter on shared subnets.
+    """
+    is_lent = resource.startswith(_LENT) and not Token.is_unresolved(resource)
+    return ec2_arn(scope, resource, account="*" if is_lent else None)
 
 
 def s3_arn(scope: Construct, resource: str) -> str:
@@ -201,9 +210,9 @@ def launch(
     instances = ec2_arn(scope, "instance/*")
     templates = ec2_arn(scope, "launch-template/*")
     used = [
-        *(ec2_arn(scope, f"subnet/{each}") for each in subnets),
+        *(_used_arn(scope, f"subnet/{each}") for each in subnets),
         # Images belong to others.
-        ec2_arn(scope, "image/*", is_shared=True),
+        ec2_arn(scope, "image/*", account=""),
     ]
     return (
         statement(
@@ -216,8 +225,8 @@ def launch(
             ["ec2:RunInstances"],
             [
                 *used,
-                *(ec2_arn(scope, f"security-group/{each}") for each in group_ids),
-                *(ec2_arn(scope, f"{each}/*") for each in kinds),
+                *(_used_arn(scope, f"security-group/{each}") for each in group_ids),
+                *(_used_arn(scope, f"{each}/*") for each in kinds),
             ],
         ),
         statement(
@@ -301,15 +310,6 @@ def write_logs(log_group_arn: str) -> iam.PolicyStatement:
     """`log_group_arn`: without `:*`; log streams are named below it."""
     actions = ["logs:CreateLogStream", "logs:PutLogEvents"]
     return statement("Logs", actions, [f"{log_group_arn}:*"])
-
-
-def write_flow_logs(log_group_arn: str) -> Sequence[iam.PolicyStatement]:
-    """Source: VPC user guide, "IAM role for publishing flow logs to CloudWatch Logs"."""
-    return (
-        write_logs(log_group_arn),
-        statement("Streams", ["logs:DescribeLogStreams"], [f"{log_group_arn}:*"]),
-        statement("Groups", ["logs:DescribeLogGroups"], ["*"]),
-    )
 
 
 def write_logs_of_nodes(log_group_arn: str) -> iam.PolicyStatement:

@@ -1,9 +1,11 @@
 """A network of the cluster's own: subnets that stay as they are when a zone comes or goes."""
 
+from collections.abc import Sequence
 from ipaddress import IPv4Network
 
 from aws_cdk import CfnResource, CfnTag, Stack
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct, IDependable
 
@@ -80,7 +82,7 @@ class Vpc(Construct):
             self,
             "FlowRole",
             service="vpc-flow-logs",
-            statements=statements.write_flow_logs(arn),
+            statements=_write_flow_logs(arn),
             trust={"StringEquals": {"aws:SourceAccount": Stack.of(self).account}},
         )
         flows = ec2.CfnFlowLog(
@@ -181,3 +183,12 @@ class Vpc(Construct):
 def slot(zone: str) -> int:
     """0 for us-east-1a, 1 for us-east-1b. A local zone's letter says nothing: rules refuse it."""
     return ord(zone[-1]) - ord("a")
+
+
+def _write_flow_logs(log_group_arn: str) -> Sequence[iam.PolicyStatement]:
+    """Source: VPC user guide, "IAM role for publishing flow logs to CloudWatch Logs"."""
+    return (
+        statements.write_logs(log_group_arn),
+        statements.statement("Streams", ["logs:DescribeLogStreams"], [f"{log_group_arn}:*"]),
+        statements.statement("Groups", ["logs:DescribeLogGroups"], ["*"]),
+    )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cdk.made import Stack, dev_file, synthesized
+from tests.cdk.made import Stack, dev_file, joined, synthesized
 
 OURS, THEIRS = "sg-0a1b2c3d4e5f60001", "sg-0a1b2c3d4e5f60002"
 NETWORK = {
@@ -191,3 +191,19 @@ def _ends(resources: object) -> list[str]:
     """What stands behind the partition in one ARN or several."""
     every = resources if isinstance(resources, list) else [resources]
     return [re.findall(r":s3:::([^'\"]*)", str(each))[0] for each in every]
+
+
+def test_what_another_account_shares_may_be_launched_into(stacks: dict[str, Stack]):
+    """IAM is asked for it by its owner's account; what the stack makes is of its own."""
+    statements = stacks["tidegate-dev"].named("FunctionsPlannerRole", "AWS::IAM::Role")["Policies"]
+    asked = next(
+        each["Resource"]
+        for each in statements[0]["PolicyDocument"]["Statement"]
+        if each["Sid"] == "LaunchWith"
+    )
+
+    accounts = {arn.split(":", 5)[5]: arn.split(":")[4] for arn in map(joined, asked)}
+
+    subnets = [f"subnet/{each}" for each in NETWORK["subnets"].values()]
+    lent = [each for each, account in accounts.items() if account == "*"]
+    assert sorted(lent) == sorted([*subnets, f"security-group/{OURS}", f"security-group/{THEIRS}"])
