@@ -55,11 +55,11 @@ _OF_PLANS = (
     ),
     fault(
         "spot is bought for a job that an interruption makes too late",
-        becomes("core.offers.due:Due.is_pressed", "choice(...) is Choice.ON_DEMAND", "False"),
+        becomes("core.offers.due:Deadlines.is_pressed", "choice(...) is Choice.ON_DEMAND", "False"),
     ),
     fault(
         "a job waits for spot until it is too late",
-        becomes("core.offers.due:Due.awaited", "choice(...) is not Choice.WAIT", "False"),
+        becomes("core.offers.due:Deadlines.awaited", "choice(...) is not Choice.WAIT", "False"),
     ),
     fault(
         "nodes are bought for jobs that cannot end in time",

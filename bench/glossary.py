@@ -29,7 +29,10 @@ ROOMS = {
         "catalogue:Catalogue offers:OfferGroup offers:OfferGroups offers:Option places:SickPlace "
         "reservations:ReservedCapacity limits:Load limits:Usage",
     ),
-    "interruption": ("What AWS takes back", "policy:Reclaim policy:Dead policy:Lift save:Notice"),
+    "interruption": (
+        "What AWS takes back",
+        "policy:Reclaim policy:Dead policy:Lift save:InterruptionNotice",
+    ),
     "fleet": (
         "What there is",
         "members:Member judge:Judged judge:Use drains:Hand holds:Hold templates:Roll "

@@ -107,6 +107,17 @@ def _room(module: str) -> str:
     return module.removeprefix(f"{CORE}.").split(".")[0] if module.startswith(f"{CORE}.") else ""
 
 
+def one_class_for_a_word(root: Path) -> Iterator[str]:
+    """No two public classes of `core` share a name: a word means one thing there."""
+    homes: dict[str, str] = {}
+    for file in python_files(root, "tidegate/core"):
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                home = homes.setdefault(node.name, _module(root, file))
+                if home != _module(root, file):
+                    yield f"{_module(root, file)}:{node.lineno} {node.name} is one of {home} too"
+
+
 def purity_of_core(root: Path) -> Iterator[str]:
     """`core` takes from the standard library only what cannot look at the world."""
     for file in python_files(root, "tidegate/core"):

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 RULES = (
     architecture.import_directions,
     architecture.rooms_of_core,
+    architecture.one_class_for_a_word,
     architecture.purity_of_core,
     architecture.aws_only_in_adapters,
     architecture.clients_in_one_file,
@@ -123,6 +124,15 @@ def test_no_rule_is_against_what_is_allowed(tmp_path, file, text):
     write(tmp_path, file, text)
 
     assert [broken for rule in RULES for broken in rule(tmp_path)] == []
+
+
+def test_a_word_of_core_that_means_two_things_is_caught(tmp_path: Path):
+    write(tmp_path, "tidegate/core/fleet/a.py", "class Step: ...\nclass _Own: ...")
+    write(tmp_path, "tidegate/core/model/b.py", "class Step: ...\nclass _Own: ...")
+
+    (broken,) = architecture.one_class_for_a_word(tmp_path)
+
+    assert broken.endswith("Step is one of tidegate.core.fleet.a too")
 
 
 def test_importing_any_module_leaves_the_world_alone():

@@ -9,7 +9,7 @@ from local.cloud_resources import CloudNames
 from tests.contracts.conftest import cloud, names
 from tests.make import NOW_S, job, snapshot
 from tidegate.adapters.decisions import S3Decisions
-from tidegate.core.explain.history import Event, Kind
+from tidegate.core.explain.history import EventKind, LookEvent
 from tidegate.core.explain.verdicts import Verdicts, verdicts_of
 from tidegate.core.model.errors import BadEvent
 from tidegate.core.planner import plan
@@ -50,7 +50,9 @@ def test_the_log_is_read_since_a_moment_oldest_first_and_no_more_than_asked(
     kept: S3Decisions,
 ) -> None:
     for number in (3, 1, 2):
-        event = Event(NOW_S + number, "abcd-1", Kind.DECISION, "launch", sentence=str(number))
+        event = LookEvent(
+            NOW_S + number, "abcd-1", EventKind.DECISION, "launch", sentence=str(number)
+        )
         kept.append([event])
 
     def numbers(at_s: float, most: int) -> list[int]:

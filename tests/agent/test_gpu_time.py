@@ -10,7 +10,7 @@ import pytest
 from tests.agent.fakes import FakeClock
 from tests.make import job
 from tidegate.agent.gpu_time import FOLDER, KEEP_EVERY_S, LINE, GpuTimes
-from tidegate.core.interruption.gpu_use import Sample
+from tidegate.core.interruption.gpu_use import GpuUseSample
 from tidegate.core.model.slurm import Job
 
 NODE, OTHER = "i-00000000000000001", "i-00000000000000002"
@@ -29,7 +29,7 @@ class Bench:
     def __init__(self, shared: Path, *jobs: Job) -> None:
         self.shared, self.jobs = shared, jobs
         self.watch, self.clock = 0.0, FakeClock(NOON_S)
-        self.samples: dict[str, Sample] = {}
+        self.samples: dict[str, GpuUseSample] = {}
         self.partitions: dict[str, tuple[float, float]] = {}
         self.start()
 
@@ -43,7 +43,7 @@ class Bench:
         self.partitions[partition] = before[0] + idle_s, before[1] + busy_s
 
     def say(self, name: str, *uses: tuple[str, int | None], ahead_s: float = 0.0) -> None:
-        self.samples = {**self.samples, name: Sample(self.clock.now + ahead_s, uses)}
+        self.samples = {**self.samples, name: GpuUseSample(self.clock.now + ahead_s, uses)}
 
     def pass_by(self, seconds: float) -> None:
         for _ in range(int(seconds // STEP_S)):

@@ -9,7 +9,7 @@ import pytest
 from tests.agent.fakes import FakeBus, FakeClock, FakeSlurm, agent_of, order
 from tests.make import job
 from tidegate.agent.gpu_use import EVERY_S, FOLDER, GpuUses, sample
-from tidegate.core.interruption.gpu_use import Sample
+from tidegate.core.interruption.gpu_use import GpuUseSample
 from tidegate.core.model.gpu_use import GpuUse
 from tidegate.core.model.orders import OrderKind, OrderOutcome
 from tidegate.core.model.slurm import Job
@@ -123,7 +123,7 @@ def test_half_a_file_is_none(tmp_path: Path, text: str) -> None:
 def test_what_another_user_could_have_written_is_not_believed(tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.write_text("12\n7 0\n")
-    assert sample(mine) == Sample(12.0, (("7", 0),))
+    assert sample(mine) == GpuUseSample(12.0, (("7", 0),))
 
     link = tmp_path / "link"
     link.symlink_to(mine)

@@ -28,7 +28,7 @@ from tidegate.cli.dashboards.boards import BOARDS
 from tidegate.cli.dashboards.grafana import Board, Panel, Query, as_json
 from tidegate.cli.main import app
 from tidegate.core.explain.verdicts import verdicts_of
-from tidegate.core.model.cluster import Budget, Limits
+from tidegate.core.model.cluster import Limits, SpendingBudget
 from tidegate.core.model.orders import OrderKind, OrderOutcome, OrderResult
 from tidegate.core.model.slurm import Node
 from tidegate.core.planner import plan
@@ -65,7 +65,9 @@ GPU_MACHINE = "".join(f"{name}{{{GPU_LABELS}}} 40\n" for name in GPU_METRICS)
 
 def exposed() -> tuple[str, tuple[Node, ...]]:
     """What the agent of a cluster at work writes, and its nodes."""
-    of = replace(cluster(limits=Limits(nodes=4)), budgets={"cluster": Budget(usd_per_day=100.0)})
+    of = replace(
+        cluster(limits=Limits(nodes=4)), budgets={"cluster": SpendingBudget(usd_per_day=100.0)}
+    )
     nodes = tuple(
         replace(each, features=("t4", "g4dn.xlarge"), address="127.0.0.1")
         for each in (

@@ -15,7 +15,7 @@ from tests.replay.test_report_browser import browse, pixels
 from tidegate.core.explain.figures import Figures, figures
 from tidegate.core.explain.report_page import WORDS, as_html
 from tidegate.core.model.gpu_use import GpuTime
-from tidegate.core.offers.allocation import Use
+from tidegate.core.offers.allocation import TimeUse
 from tidegate.core.offers.spend import day_of
 from tidegate.wire.catalogue import load_catalogue
 
@@ -43,7 +43,7 @@ def test_both_weeks_are_the_bill(weeks: tuple[Figures, Figures]) -> None:
 
     now, before = weeks
     assert now.total_usd + before.total_usd == pytest.approx(billed)
-    assert all(each.usd[use] > 0 for each in weeks for use in Use)
+    assert all(each.usd[use] > 0 for each in weeks for use in TimeUse)
     assert now.used is not None
     assert 0.1 < now.used < 1
 

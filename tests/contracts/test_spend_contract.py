@@ -13,7 +13,7 @@ from tidegate.core.model.ledger import (
     Charge,
     InterruptionLoss,
     LaunchStatus,
-    Losses,
+    MonthlyLosses,
     Phase,
     Stretch,
 )
@@ -164,7 +164,7 @@ def test_interruption_losses_are_summed_by_month_once_for_each_node(ledger: Ledg
     for _ in range(2):
         ledger.charge(after)
 
-    assert ledger.view().losses == (Losses(MONTH, 2, 1.25, 2),)
+    assert ledger.view().losses == (MonthlyLosses(MONTH, 2, 1.25, 2),)
 
 
 def test_nodes_that_ended_themselves_are_counted_apart(ledger: Ledger) -> None:
@@ -180,7 +180,7 @@ def test_nodes_that_ended_themselves_are_counted_apart(ledger: Ledger) -> None:
     for _ in range(2):
         ledger.charge(after)
 
-    assert ledger.view().losses == (Losses(MONTH, 1, 1.25, 2, orphans=1),)
+    assert ledger.view().losses == (MonthlyLosses(MONTH, 1, 1.25, 2, orphans=1),)
 
 
 def test_what_a_node_says_of_its_head_is_noted_of_nodes_that_are_known(ledger: Ledger) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tidegate.core.model.ec2 import InstanceType, Market, Offering
 from tidegate.core.model.gpu_use import GpuTime
 from tidegate.core.model.ledger import Bill
-from tidegate.core.offers.allocation import BY, Run, Share, Use, allocated, rows
+from tidegate.core.offers.allocation import BY, Run, Share, TimeUse, allocated, rows
 
 near: Any = pytest.approx
 MIDNIGHT_S = 1_795_478_400.0  # 2026-11-24 in UTC
@@ -44,7 +44,7 @@ def shares(*runs: Run, bills: tuple[Bill, ...] | None = None) -> list[Share]:
     return list(allocated(found, runs, TYPES, START_S - 86_400, START_S + 86_400))
 
 
-def usd(found: list[Share]) -> dict[Use, float]:
+def usd(found: list[Share]) -> dict[TimeUse, float]:
     (whole,) = rows((replace(each, day="") for each in found), "day")
     return {use: round(each, 9) for use, each in whole.usd.items() if each}
 
@@ -53,10 +53,10 @@ def test_a_job_pays_what_it_held_and_the_rest_has_its_own_names():
     found = usd(shares(run()))
 
     assert found == {
-        Use.BOOT: near(5 / 60 * 4),
-        Use.IDLE: near(55 / 60 * 4),
-        Use.JOB: near(1.0),  # a quarter of the node for an hour
-        Use.UNUSED: near(3.0),
+        TimeUse.BOOT: near(5 / 60 * 4),
+        TimeUse.IDLE: near(55 / 60 * 4),
+        TimeUse.JOB: near(1.0),  # a quarter of the node for an hour
+        TimeUse.UNUSED: near(3.0),
     }
 
 
@@ -65,22 +65,26 @@ def test_jobs_on_a_type_that_has_left_the_catalogue_pay_it_in_equal_parts():
 
     found = usd(shares(run(), run("8", gpus=3.0), bills=(gone,)))
 
-    assert found == {Use.BOOT: near(5 / 60 * 4), Use.IDLE: near(55 / 60 * 4), Use.JOB: near(4.0)}
+    assert found == {
+        TimeUse.BOOT: near(5 / 60 * 4),
+        TimeUse.IDLE: near(55 / 60 * 4),
+        TimeUse.JOB: near(4.0),
+    }
 
 
 def test_the_largest_share_counts_a_job_that_takes_all_memory_pays_the_node():
     found = usd(shares(run(gpus=0.0, memory_mib=G5.slurm_memory_mib)))
 
-    assert found[Use.JOB] == near(4.0)
-    assert Use.UNUSED not in found
+    assert found[TimeUse.JOB] == near(4.0)
+    assert TimeUse.UNUSED not in found
 
 
 def test_the_gpus_beside_a_job_that_takes_all_memory_are_nobodys():
     found = shares(run(gpus=0.0, memory_mib=G5.slurm_memory_mib))
 
-    by_use = {use: sum(each.gpu_hours for each in found if each.use is use) for use in Use}
-    assert by_use[Use.JOB] == 0
-    assert by_use[Use.UNUSED] == near(4.0)
+    by_use = {use: sum(each.gpu_hours for each in found if each.use is use) for use in TimeUse}
+    assert by_use[TimeUse.JOB] == 0
+    assert by_use[TimeUse.UNUSED] == near(4.0)
     assert sum(by_use.values()) == near(8.0)
 
 
@@ -88,27 +92,27 @@ def test_a_run_that_was_cut_short_is_told_apart_from_the_one_after_it():
     first = run(ended_at_s=START_S + 2400, is_cut_short=True)
     found = rows(shares(first, run(started_at_s=START_S + 2400)), "job")
 
-    assert [(row.name, row.usd[Use.CUT_SHORT], row.usd[Use.JOB]) for row in found if row.name] == [
-        ("7 train", near(0.5), near(0.5))
-    ]
+    assert [
+        (row.name, row.usd[TimeUse.CUT_SHORT], row.usd[TimeUse.JOB]) for row in found if row.name
+    ] == [("7 train", near(0.5), near(0.5))]
 
 
 def test_a_node_that_never_joined_was_booting_all_the_time():
-    assert usd(shares(bills=(line(joined_at_s=None),))) == {Use.BOOT: near(8.0)}
+    assert usd(shares(bills=(line(joined_at_s=None),))) == {TimeUse.BOOT: near(8.0)}
 
 
 def test_a_job_ran_before_its_node_was_noted_as_joined():
     """A look that notes it may come late."""
     found = usd(shares(run(), bills=(line(joined_at_s=START_S + 6000),)))
 
-    assert found[Use.BOOT] == near(10 / 60 * 4)
+    assert found[TimeUse.BOOT] == near(10 / 60 * 4)
 
 
 def test_a_gang_pays_on_each_of_its_nodes_at_the_price_of_each():
     gang = run(nodes=("i-1", "i-2"), gpus=4.0)
     dearer = line(instance_id="i-2", usd_per_hour=8.0)
 
-    assert usd(shares(gang, bills=(line(), dearer)))[Use.JOB] == near(12.0)
+    assert usd(shares(gang, bills=(line(), dearer)))[TimeUse.JOB] == near(12.0)
 
 
 def test_a_price_that_changed_counts_from_then_on():
@@ -117,7 +121,7 @@ def test_a_price_that_changed_counts_from_then_on():
     whole = run(gpus=4.0, started_at_s=START_S + 300, ended_at_s=START_S + 7200)
 
     found = usd(shares(whole, bills=lines))
-    assert found == {Use.BOOT: near(1 / 3), Use.JOB: near(4 - 1 / 3 + 8)}
+    assert found == {TimeUse.BOOT: near(1 / 3), TimeUse.JOB: near(4 - 1 / 3 + 8)}
 
 
 def test_days_are_those_of_utc():
@@ -133,7 +137,7 @@ def test_only_what_lies_between_the_two_moments_counts():
     found = list(allocated([line()], [run()], TYPES, START_S + 600, START_S + 1200))
 
     assert sum(each.usd for each in found) == near(4 / 6)
-    assert {each.use for each in found} == {Use.JOB, Use.UNUSED}
+    assert {each.use for each in found} == {TimeUse.JOB, TimeUse.UNUSED}
 
 
 def test_the_dearest_come_first_and_nobodys_last():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.core.demand.constraint import Constraint, Kind, Unplannable, read_constraint
+from tidegate.core.demand.constraint import Constraint, NodeKind, Unplannable, read_constraint
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_brackets_count_several_kinds_of_nodes(
 ) -> None:
     found = read_constraint(text)
 
-    assert found == Constraint(tuple(others), kinds=tuple(Kind(*each) for each in kinds))
+    assert found == Constraint(tuple(others), kinds=tuple(NodeKind(*each) for each in kinds))
     assert found.nodes == sum(count for count, _ in kinds)
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.make import A10G, NOW_S, T4, T4_BIG, cluster, digest, job, node, pool
 from tidegate.core.demand.demand import Need, demand
 from tidegate.core.demand.held import holds
-from tidegate.core.model.cluster import Budget, Cluster
+from tidegate.core.model.cluster import Cluster, SpendingBudget
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.slurm import Association, Job, Shape, Spread
 
@@ -117,7 +117,9 @@ def test_a_begin_time_is_told_with_what_is_left_of_it() -> None:
 
 
 def test_a_need_knows_which_budgets_would_pay() -> None:
-    on = replace(cluster(), budgets={"account lab": Budget(1.0), "user ada": Budget(1.0)})
+    on = replace(
+        cluster(), budgets={"account lab": SpendingBudget(1.0), "user ada": SpendingBudget(1.0)}
+    )
     theirs = job(1, account="lab"), job(2, account="lab", user="bob"), job(3, user="bob")
 
     assert [each.payers for each in needs(*theirs, on=on)] == [

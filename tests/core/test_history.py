@@ -3,7 +3,7 @@
 import pytest
 
 from tests.make import NOW_S, instance, job, node, record, snapshot
-from tidegate.core.explain.history import Event, Kind, Narrator
+from tidegate.core.explain.history import EventKind, LookEvent, Narrator
 from tidegate.core.model.ec2 import FleetRequest, Market, Offering, Override, Refusal, RefusalKind
 from tidegate.core.model.ledger import Launch, LaunchRecord
 from tidegate.core.model.orders import Order, OrderKind
@@ -15,7 +15,7 @@ from tidegate.core.planner import plan
 SPOT = Offering("g4dn.xlarge", "us-east-1a", Market.SPOT)
 
 
-def told(action: Action, seen: Snapshot | None = None) -> Event:
+def told(action: Action, seen: Snapshot | None = None) -> LookEvent:
     seen = seen or snapshot(records=[record("i-1"), record("i-12", pool="a10g")])
     return Narrator.of(Plan((action,), (), ()), seen).decided(action)
 
@@ -64,7 +64,7 @@ def test_a_decision_is_about_whom_it_names(
 ) -> None:
     event = told(action)
 
-    assert (event.kind, event.code) == (Kind.DECISION, code)
+    assert (event.kind, event.code) == (EventKind.DECISION, code)
     assert event.is_about(**asked) is is_about
 
 
@@ -114,6 +114,6 @@ def test_what_ec2_gave_and_refused_and_what_ended_has_subjects() -> None:
     ],
 )
 def test_a_task_is_meant_by_its_array(asked: str, job_id: str, is_same: bool) -> None:
-    event = Event(0.0, "x", Kind.DECISION, "launch", jobs=(job_id,))
+    event = LookEvent(0.0, "x", EventKind.DECISION, "launch", jobs=(job_id,))
 
     assert event.is_about(job=asked) is is_same

@@ -6,7 +6,7 @@ import pytest
 
 from tests.core.reading import orders
 from tests.make import NOW_S, instance, job, node, offering, record, snapshot
-from tidegate.core.interruption.gpu_use import LOADING_S, Sample, seen, use_now
+from tidegate.core.interruption.gpu_use import LOADING_S, GpuUseSample, seen, use_now
 from tidegate.core.model.gpu_use import GpuUse, IdleAction, IdleGpus, IdleNotice, IdleRule
 from tidegate.core.model.orders import Order, OrderKind, OrderOutcome, OrderResult
 from tidegate.core.model.plan import Plan, Watch
@@ -274,27 +274,29 @@ def test_components_of_a_heterogeneous_job_idle_all_or_not_at_all() -> None:
 
 def test_what_nodes_say_is_known_when_all_of_them_say_it() -> None:
     of = replace(idle(), node_names=("i-1", "i-2"))
-    fresh = Sample(NOW_S - 60, (("9", 3), ("8", 90)))
-    busy = Sample(NOW_S - 60, (("9", 2), ("9", 40)))
+    fresh = GpuUseSample(NOW_S - 60, (("9", 3), ("8", 90)))
+    busy = GpuUseSample(NOW_S - 60, (("9", 2), ("9", 40)))
 
     assert use_now(of, {"i-1": fresh, "i-2": busy}, NOW_S) == 40
     assert use_now(of, {"i-1": fresh}, NOW_S) is None
     for bad in (
-        Sample(NOW_S - 181, busy.uses),
-        Sample(NOW_S + 181, busy.uses),
-        Sample(NOW_S, (("8", 1),)),
-        Sample(NOW_S, (("9", 1), ("9", None))),
+        GpuUseSample(NOW_S - 181, busy.uses),
+        GpuUseSample(NOW_S + 181, busy.uses),
+        GpuUseSample(NOW_S, (("8", 1),)),
+        GpuUseSample(NOW_S, (("9", 1), ("9", None))),
     ):
         assert use_now(of, {"i-1": fresh, "i-2": bad}, NOW_S) is None
     task = replace(of, job_id="9_1", raw_id="12")
     assert use_now(task, {"i-1": fresh, "i-2": busy}, NOW_S) is None
-    assert use_now(task, dict.fromkeys(("i-1", "i-2"), Sample(NOW_S, (("12", 7),))), NOW_S) == 7
+    assert (
+        use_now(task, dict.fromkeys(("i-1", "i-2"), GpuUseSample(NOW_S, (("12", 7),))), NOW_S) == 7
+    )
 
 
 def test_a_gpu_of_which_nobody_tells_may_be_the_one_that_computes() -> None:
     one_node = job(9, gpus=2, on=["i-1"])
     spread = job(9, gpus=2, nodes=2, on=["i-1", "i-2"])  # --gpus=3
-    one, two = (Sample(NOW_S, (("9", 0),) * count) for count in (1, 2))
+    one, two = (GpuUseSample(NOW_S, (("9", 0),) * count) for count in (1, 2))
 
     assert use_now(one_node, {"i-1": one}, NOW_S) is None
     assert use_now(one_node, {"i-1": two}, NOW_S) == 0

@@ -8,7 +8,7 @@ from tests.make import NOW_S, digest, job, offering, record
 from tidegate.core.interruption.save import (
     NAMES_MAX,
     Checkpoint,
-    Notice,
+    InterruptionNotice,
     after_loss,
     checkpoint,
     orders_for,
@@ -34,8 +34,8 @@ def reading(*jobs: Job) -> Reading:
     return digest(jobs).reading
 
 
-def notices(*names: str, reclaim_at_s: float = RECLAIM_AT_S) -> list[Notice]:
-    return [Notice(name, reclaim_at_s) for name in names]
+def notices(*names: str, reclaim_at_s: float = RECLAIM_AT_S) -> list[InterruptionNotice]:
+    return [InterruptionNotice(name, reclaim_at_s) for name in names]
 
 
 GOING = DrainReason(DrainCode.RECLAIM, "EC2 reclaims it")
@@ -150,7 +150,7 @@ def test_a_job_that_may_not_be_requeued_is_signalled_and_left_to_run() -> None:
 
 def test_a_gang_is_saved_in_time_for_the_first_of_its_nodes() -> None:
     gang = job(1, on=["i-1", "i-2", "i-3"], nodes=3)
-    two = [Notice("i-2", RECLAIM_AT_S), Notice("i-1", NOW_S + 60)]
+    two = [InterruptionNotice("i-2", RECLAIM_AT_S), InterruptionNotice("i-1", NOW_S + 60)]
 
     (requeue,) = saves(two, reading(gang), NOW_S, TIMINGS)
 
@@ -186,7 +186,7 @@ def test_nothing_is_asked_for_a_job_after_its_node_is_gone() -> None:
 def test_the_same_question_gives_the_same_ids_in_any_order_of_notices() -> None:
     jobs = reading(*(job(n, on=[f"i-{n}"], comment="tidegate:ckpt=USR1@20") for n in range(4)))
 
-    def asked(some: list[Notice]) -> tuple[Order, ...]:
+    def asked(some: list[InterruptionNotice]) -> tuple[Order, ...]:
         return (*orders_for(some, GOING, NOW_S, TIMINGS), *saves(some, jobs, NOW_S, TIMINGS))
 
     some = notices("i-0", "i-1", "i-2")

@@ -7,7 +7,7 @@ import pytest
 from tests.make import NOW_S, digest, job, record, snapshot
 from tidegate.core.explain.node_report import node_reports
 from tidegate.core.interruption.loss import interruption_losses, losses
-from tidegate.core.model.ledger import InterruptionLoss, Losses, Phase
+from tidegate.core.model.ledger import InterruptionLoss, MonthlyLosses, Phase
 from tidegate.core.model.slurm import Job, Reading
 
 HOUR_AGO_S = NOW_S - 3600
@@ -90,10 +90,10 @@ def test_this_months_losses_are_those_counted_and_those_of_nodes_that_still_end(
     ]
     seen = replace(
         snapshot(records=nodes),
-        losses=(Losses("2001-01", 50, 50.0, 50), Losses("2027-01", 2, 10.0, 3)),
+        losses=(MonthlyLosses("2001-01", 50, 50.0, 50), MonthlyLosses("2027-01", 2, 10.0, 3)),
     )
 
-    assert losses(seen) == Losses("2027-01", 3, 11.5, 5)
+    assert losses(seen) == MonthlyLosses("2027-01", 3, 11.5, 5)
 
 
 def test_a_month_in_which_nothing_is_counted_yet_has_what_still_ends_and_no_more() -> None:
@@ -101,8 +101,8 @@ def test_a_month_in_which_nothing_is_counted_yet_has_what_still_ends_and_no_more
         record("i-1", phase=Phase.INTERRUPTED), interruption_loss=InterruptionLoss(1.5, 2)
     )
 
-    assert losses(snapshot()) == Losses("2027-01", 0, 0.0, 0)
-    assert losses(snapshot(records=[leaving])) == Losses("2027-01", 1, 1.5, 2)
+    assert losses(snapshot()) == MonthlyLosses("2027-01", 0, 0.0, 0)
+    assert losses(snapshot(records=[leaving])) == MonthlyLosses("2027-01", 1, 1.5, 2)
 
 
 def test_nodes_tells_what_a_reclaim_costs() -> None:

@@ -8,9 +8,9 @@ import pytest
 from tests.make import NOW_S
 from tidegate.core.interruption.policy import (
     REBALANCE_HOLDS_S,
-    Answer,
     Dead,
     Lift,
+    NewsAction,
     Nothing,
     Reclaim,
     action_for,
@@ -43,7 +43,7 @@ def health(category: HealthCategory, *, is_over: bool = False) -> HealthNotice:
     return HealthNotice(("i-1",), category, CODE, NEXT_WEEK_S, is_over=is_over)
 
 
-def answer(news: News, rebalance: Rebalance = Rebalance.IGNORE) -> Answer:
+def answer(news: News, rebalance: Rebalance = Rebalance.IGNORE) -> NewsAction:
     return action_for(news, rebalance, NOW_S, Timings())
 
 
@@ -78,7 +78,7 @@ def answer(news: News, rebalance: Rebalance = Rebalance.IGNORE) -> Answer:
         (health(HealthCategory.INVESTIGATION), Nothing()),
     ],
 )
-def test_news_has_this_answer(news: News, expected: Answer) -> None:
+def test_news_has_this_answer(news: News, expected: NewsAction) -> None:
     assert answer(news) == expected
 
 
@@ -101,7 +101,7 @@ def test_what_a_rebalance_recommendation_does_is_the_pools_own_choice() -> None:
 
 
 def test_the_strongest_answer_counts_whichever_comes_first() -> None:
-    weak_to_strong: list[Answer] = [
+    weak_to_strong: list[NewsAction] = [
         Nothing(),
         Lift(Cordon("another reason", NOW_S, lifts_at_s=NOW_S)),
         Cordon("rebalance", NOW_S, lifts_at_s=NOW_S + 1_800),

@@ -2,11 +2,16 @@
 
 from dataclasses import replace
 
-from tidegate.core.explain.history import Event, Kind
+from tidegate.core.explain.history import EventKind, LookEvent
 from tidegate.core.explain.repeats import AGAIN_WITHIN_S, told_once
 
-REQUEUE = Event(
-    100.0, "a-1", Kind.DECISION, "requeue", jobs=("7",), sentence="requeue 7: EC2 reclaims its node"
+REQUEUE = LookEvent(
+    100.0,
+    "a-1",
+    EventKind.DECISION,
+    "requeue",
+    jobs=("7",),
+    sentence="requeue 7: EC2 reclaims its node",
 )
 
 

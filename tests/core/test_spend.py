@@ -8,7 +8,7 @@ import pytest
 from tests.core.reading import launches, why
 from tests.make import NOW_S, cluster, instance, job, node, placement, pool, record, snapshot
 from tidegate.core.explain.overview import overview
-from tidegate.core.model.cluster import Budget, Cluster
+from tidegate.core.model.cluster import Cluster, SpendingBudget
 from tidegate.core.model.ledger import Charge, LaunchRecord, NodeRecord, Phase
 from tidegate.core.model.plan import Resume
 from tidegate.core.model.slurm import Job
@@ -95,7 +95,9 @@ def test_another_price_is_charged_from_when_it_began() -> None:
 
 
 def with_budget(scope: str, **budget: float) -> Cluster:
-    return replace(cluster(pool(), pool("a10g", weight=2)), budgets={scope: Budget(**budget)})
+    return replace(
+        cluster(pool(), pool("a10g", weight=2)), budgets={scope: SpendingBudget(**budget)}
+    )
 
 
 def seen(of: Cluster, *jobs: Job, usd: float, scope: str, **more: object) -> Snapshot:
@@ -206,7 +208,7 @@ def test_a_user_with_a_budget_shares_no_gangs_launch_with_one_without() -> None:
 def test_of_two_spent_budgets_the_accounts_is_named() -> None:
     of = replace(
         with_budget("account nlp", usd_per_day=1.0),
-        budgets={"account nlp": Budget(1.0), "user ada": Budget(1.0)},
+        budgets={"account nlp": SpendingBudget(1.0), "user ada": SpendingBudget(1.0)},
     )
     spent = tuple(Charge(TODAY, scope, 2.0) for scope in of.budgets)
 
@@ -277,7 +279,7 @@ def test_a_launch_in_doubt_counts_in_budgets_as_if_all_of_it_had_come(
     noted: int, stops: bool
 ) -> None:
     """Two nodes at 0.2 USD per hour cost 0.2 in half an hour; what the ledger has counts there."""
-    of = replace(cluster(), budgets={"user ada": Budget(usd_per_day=0.15)})
+    of = replace(cluster(), budgets={"user ada": SpendingBudget(usd_per_day=0.15)})
     bought = launches(plan(snapshot([job(1), job(2)], of=of)))[0]
     request = fleet_request(bought, "test", placement(of))
     doubted = LaunchRecord(bought, NOW_S - HOUR_S / 2, request)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.make import NOW_S, digest, job, snapshot
 from tidegate.core.explain.answer import Status, answer
-from tidegate.core.explain.history import LOOK_DENIED, LOOK_FAILED, Event, Kind
+from tidegate.core.explain.history import LOOK_DENIED, LOOK_FAILED, EventKind, LookEvent
 from tidegate.core.explain.overview import overview
 from tidegate.core.explain.unjudged import is_judged, nobody_judges
 from tidegate.core.explain.verdicts import Verdicts, verdicts_of
@@ -71,7 +71,7 @@ def test_a_cluster_that_was_never_looked_at_says_so_after_a_while() -> None:
 def test_a_look_that_failed_is_told_at_once_with_what_to_do(code: str, does: str) -> None:
     seen, before = reported(8), judged(7, ago_s=60)
     said = "NotAuthorized: Query: no right" if code == LOOK_DENIED else "Throttled: slow"
-    failed = Event(NOW_S - 1, "x", Kind.TROUBLE, code, sentence=said)
+    failed = LookEvent(NOW_S - 1, "x", EventKind.TROUBLE, code, sentence=said)
     dead = nobody_judges(seen, before, failed)
     assert dead is not None
 

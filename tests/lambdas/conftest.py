@@ -14,7 +14,7 @@ from aws_lambda_powertools.metrics import EphemeralMetrics
 from tests.contracts.conftest import cloud, names
 from tests.make import cluster
 from tests.service.conftest import World
-from tidegate.core.explain.history import Event as Told
+from tidegate.core.explain.history import LookEvent as Told
 from tidegate.core.explain.verdicts import Verdicts
 from tidegate.core.model.calendar import AlwaysUp
 from tidegate.core.model.cluster import Cluster

@@ -5,7 +5,13 @@ from dataclasses import replace
 import pytest
 
 from tests.make import T4, cluster
-from tidegate.core.model.cluster import CLUSTER_SCOPE, Budget, account_scope, pool_scope, user_scope
+from tidegate.core.model.cluster import (
+    CLUSTER_SCOPE,
+    SpendingBudget,
+    account_scope,
+    pool_scope,
+    user_scope,
+)
 from tidegate.sim.replay.meters import launches_over_budget
 from tidegate.sim.replay.state import EPOCH_S, Machine
 
@@ -32,13 +38,17 @@ def machine(
     )
 
 
-def over(scope: str, budget: Budget, *machines: Machine) -> int:
+def over(scope: str, budget: SpendingBudget, *machines: Machine) -> int:
     return launches_over_budget(machines, replace(cluster(), budgets={scope: budget}))
 
 
 @pytest.mark.parametrize(
     ("budget", "expected"),
-    [(Budget(usd_per_day=2.0), 1), (Budget(usd_per_month=2.0), 2), (Budget(usd_per_day=3.0), 0)],
+    [
+        (SpendingBudget(usd_per_day=2.0), 1),
+        (SpendingBudget(usd_per_month=2.0), 2),
+        (SpendingBudget(usd_per_day=3.0), 0),
+    ],
 )
 def test_a_day_s_budget_comes_back_with_the_day_and_a_month_s_does_not(budget, expected):
     spends = machine(0, 2 * HOUR_S)
@@ -50,12 +60,12 @@ def test_a_day_s_budget_comes_back_with_the_day_and_a_month_s_does_not(budget, e
 def test_a_node_that_has_ended_spends_nothing_more():
     machines = (machine(0, HOUR_S), machine(10 * HOUR_S, 11 * HOUR_S))
 
-    assert over(CLUSTER_SCOPE, Budget(usd_per_day=1.5), *machines) == 0
+    assert over(CLUSTER_SCOPE, SpendingBudget(usd_per_day=1.5), *machines) == 0
 
 
 @pytest.mark.parametrize("scope", [pool_scope("t4"), account_scope("interns"), user_scope("ada")])
 def test_a_budget_counts_its_own_nodes_only(scope):
-    budget = Budget(usd_per_day=1.0)
+    budget = SpendingBudget(usd_per_day=1.0)
     spends = machine(0, 2 * HOUR_S, account="interns", user="ada")
     same = machine(3 * HOUR_S, 4 * HOUR_S, account="interns", user="ada")
     other = machine(5 * HOUR_S, 6 * HOUR_S, pool="a10g", account="staff", user="bob")

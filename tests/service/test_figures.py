@@ -21,7 +21,7 @@ from tests.make import (
 from tests.service.conftest import World
 from tests.service.test_describe import looked_at
 from tidegate.core.model.calendar import Wanted
-from tidegate.core.model.cluster import Budget, Limits
+from tidegate.core.model.cluster import Limits, SpendingBudget
 from tidegate.core.model.ec2 import Market, Refusal, RefusalKind
 from tidegate.core.model.finding import StoppedCheck
 from tidegate.core.model.ledger import Charge, Phase
@@ -134,7 +134,10 @@ def test_the_limit_that_is_used_most_is_told(
 
 
 def test_the_budget_that_is_used_most_is_told() -> None:
-    budgets = {"cluster": Budget(usd_per_day=10), "pool t4": Budget(usd_per_month=1000)}
+    budgets = {
+        "cluster": SpendingBudget(usd_per_day=10),
+        "pool t4": SpendingBudget(usd_per_month=1000),
+    }
     seen = snapshot(of=replace(cluster(), budgets=budgets))
 
     spent = (Charge(day_of(NOW_S).name, "cluster", 8.0),)

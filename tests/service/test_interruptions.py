@@ -16,7 +16,7 @@ from tidegate.core.model.events import (
     SpotInterruption,
     StateChange,
 )
-from tidegate.core.model.ledger import InterruptionLoss, Launch, Losses, Phase
+from tidegate.core.model.ledger import InterruptionLoss, Launch, MonthlyLosses, Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.resting import TAKEN_BACK
 
@@ -258,7 +258,7 @@ def test_what_a_reclaim_cost_is_in_the_months_sum_when_its_node_has_ended() -> N
         world.look()
 
     (sums,) = world.ledger.view().losses
-    assert sums == Losses(sums.month, 1, 2.0, 1)
+    assert sums == MonthlyLosses(sums.month, 1, 2.0, 1)
 
 
 def test_a_ledger_that_tells_nothing_of_a_gangs_other_nodes_puts_no_notice_off() -> None:

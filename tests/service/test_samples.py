@@ -23,7 +23,7 @@ from tests.service.test_describe import looked_at
 from tidegate.agent.metrics import exposition
 from tidegate.core.fleet.judge import BOOT_FAILED
 from tidegate.core.model import prometheus as metrics
-from tidegate.core.model.cluster import Budget, Limits, account_scope
+from tidegate.core.model.cluster import Limits, SpendingBudget, account_scope
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.ledger import Charge, Phase
 from tidegate.core.model.plan import Plan, Unmet
@@ -136,7 +136,10 @@ def test_money_is_told_of_cluster_pools_and_what_has_a_budget() -> None:
     day, month = day_of(NOW_S).name, month_of(NOW_S).name
     of = replace(
         cluster(limits=Limits(nodes=4)),
-        budgets={"cluster": Budget(usd_per_day=100.0), lab: Budget(usd_per_month=50.0)},
+        budgets={
+            "cluster": SpendingBudget(usd_per_day=100.0),
+            lab: SpendingBudget(usd_per_month=50.0),
+        },
     )
     spent = (Charge(day, "cluster", 81.0), Charge(month, lab, 5.0), Charge(day, "account x", 9.0))
     seen = snapshot(of=of, instances=[instance()], records=[record(age_s=0.0)])
@@ -170,7 +173,7 @@ def test_what_rests_is_told_by_its_cause_until_its_time() -> None:
 def test_every_metric_of_the_planner_is_told_in_each_look_and_travels_with_the_verdicts(
     world: World,
 ) -> None:
-    world.of = replace(world.of, limits=Limits(nodes=9), budgets={"cluster": Budget(10.0)})
+    world.of = replace(world.of, limits=Limits(nodes=9), budgets={"cluster": SpendingBudget(10.0)})
     world.report([job(1)])
 
     verdicts = look_verdicts(world.look())
@@ -195,7 +198,7 @@ def test_two_thousand_nodes_are_a_scrape_of_200_kb_and_take_the_planner_little_t
     markets = (Market.SPOT, Market.ON_DEMAND)
     names = [f"pool-{number}" for number in range(20)]
     pools = [pool(name, (A10G,), markets=markets, limits=Limits(nodes=200)) for name in names]
-    of = replace(cluster(*pools), budgets={"cluster": Budget(1e6, 1e7)})
+    of = replace(cluster(*pools), budgets={"cluster": SpendingBudget(1e6, 1e7)})
     on = offering(A10G)
     ids = [f"i-{number:017x}" for number in range(2000)]
     seen = snapshot(

@@ -6,7 +6,7 @@ import pytest
 
 from tests.make import T4, ZONE, cluster, job, node, pool
 from tests.service.conftest import World
-from tidegate.core.model.cluster import Budget, Reservation
+from tidegate.core.model.cluster import Reservation, SpendingBudget
 from tidegate.core.model.ec2 import (
     ACCOUNT_TAG,
     JOB_TAG,
@@ -76,7 +76,7 @@ def test_a_planner_that_dies_while_it_counts_counts_once(world: World) -> None:
 
 
 def test_a_user_is_counted_who_has_a_budget_and_nobody_else(world: World) -> None:
-    world.of = replace(cluster(), budgets={"user ada": Budget(usd_per_day=0.1)})
+    world.of = replace(cluster(), budgets={"user ada": SpendingBudget(usd_per_day=0.1)})
     world.report([job(7, account="nlp"), job(8, user="bob", gpus=0)])
     world.look()
     world.clock.advance(HOUR_S)
@@ -95,7 +95,7 @@ def test_a_user_is_counted_who_has_a_budget_and_nobody_else(world: World) -> Non
 
 
 def test_what_was_spent_stops_the_next_launch(world: World) -> None:
-    world.of = replace(cluster(), budgets={"account nlp": Budget(usd_per_day=0.1)})
+    world.of = replace(cluster(), budgets={"account nlp": SpendingBudget(usd_per_day=0.1)})
     bought(world)
     world.clock.advance(HOUR_S)
     world.report()

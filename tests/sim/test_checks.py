@@ -8,7 +8,7 @@ import pytest
 from tests.make import T4, ZONE, cluster, node, pool, record, snapshot
 from tidegate.core.model.budgets import Disruption
 from tidegate.core.model.cluster import CLUSTER_SCOPE, Cluster, Limits, Rebalance, Reservation
-from tidegate.core.model.cluster import Budget as Money
+from tidegate.core.model.cluster import SpendingBudget as Money
 from tidegate.core.model.ec2 import (
     POOL_TAG,
     FleetRequest,

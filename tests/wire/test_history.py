@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from tidegate.core.explain.history import Event, Kind
+from tidegate.core.explain.history import EventKind, LookEvent
 from tidegate.core.model.errors import BadEvent
 from tidegate.wire.decisions import decode_record, encode_record
 from tidegate.wire.history import decode_events, encode_events
 
 JOBS = tuple(map(str, range(2_000)))
-LAUNCH = Event(
+LAUNCH = LookEvent(
     5.0,
     "abcd-7",
-    Kind.DECISION,
+    EventKind.DECISION,
     "launch",
     jobs=JOBS,
     pools=("t4",),
@@ -22,11 +22,15 @@ LAUNCH = Event(
     sentence="launch 2 x g4dn.xlarge for job 0, 1, 2, 3, 4 and 1995 more: nothing fits",
 )
 GAVE = tuple(
-    replace(LAUNCH, kind=Kind.LAUNCHED, code="launched", nodes=(name,), sentence=f"gave {name}")
+    replace(
+        LAUNCH, kind=EventKind.LAUNCHED, code="launched", nodes=(name,), sentence=f"gave {name}"
+    )
     for name in ("i-1", "i-2")
 )
-DRAIN = Event(5.0, "abcd-7", Kind.DECISION, "drain", nodes=("i-3",), until_s=65.0, sentence="d")
-FAILED = Event(6.0, "abcd-7", Kind.TROUBLE, "look-failed", sentence="Throttled: slow")
+DRAIN = LookEvent(
+    5.0, "abcd-7", EventKind.DECISION, "drain", nodes=("i-3",), until_s=65.0, sentence="d"
+)
+FAILED = LookEvent(6.0, "abcd-7", EventKind.TROUBLE, "look-failed", sentence="Throttled: slow")
 EVENTS = (LAUNCH, DRAIN, *GAVE, FAILED)
 
 

@@ -24,7 +24,7 @@ from tidegate.adapters.aws_errors import aws_call, cancellation_reasons
 from tidegate.adapters.dynamodb_writes import Pause, sleep, transact
 from tidegate.adapters.ledger_items import OPEN_NAME, Item, key, number, packed, unpacked
 from tidegate.core.model.errors import Throttled
-from tidegate.core.model.ledger import Bill, Losses, Stretch
+from tidegate.core.model.ledger import Bill, MonthlyLosses, Stretch
 from tidegate.core.offers.spend import MONTHS_CHARGED_S, day_of, kept_until_s, month_of
 from tidegate.wire.records import BILL, decode, encode
 
@@ -143,9 +143,9 @@ def _interruption_losses(
     """One write per month in which AWS took nodes back, or some ended themselves."""
     months = {month_of(each.until_s).name for each in stretches}
     for month in sorted(months):
-        none = Losses(month, 0, 0.0, 0)
+        none = MonthlyLosses(month, 0, 0.0, 0)
         ours = (each for each in stretches if month_of(each.until_s).name == month)
-        added = reduce(Losses.plus, ours, none)
+        added = reduce(MonthlyLosses.plus, ours, none)
         if added == none:
             continue
         yield {

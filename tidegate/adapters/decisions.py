@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from tidegate.adapters.aws_errors import aws_call, is_object_not_found, tolerating
-from tidegate.core.explain.history import Event
+from tidegate.core.explain.history import LookEvent
 from tidegate.core.explain.verdicts import Verdicts
 from tidegate.core.model.frozen import frozen
 from tidegate.wire.decisions import decode_verdicts, encode_verdicts
@@ -45,7 +45,7 @@ class S3Decisions:
         with aws_call():
             self.s3.put_object(Bucket=self.bucket, Key=self._latest, Body=encode_verdicts(verdicts))
 
-    def append(self, events: Sequence[Event]) -> None:
+    def append(self, events: Sequence[LookEvent]) -> None:
         last = events[-1]
         key = f"{self._log}{_iso(last.at_s)}-{last.look_id}.json.gz"
         with aws_call():
@@ -62,7 +62,7 @@ class S3Decisions:
                 return None
             return decode_verdicts(answer["Body"].read())
 
-    def since(self, at_s: float, *, most: int) -> tuple[tuple[Event, ...], ...]:
+    def since(self, at_s: float, *, most: int) -> tuple[tuple[LookEvent, ...], ...]:
         """The events of the newest `most` looks since then that did something, oldest first.
 
         Errors: Throttled, NotAuthorized, BadEvent.
@@ -79,7 +79,7 @@ class S3Decisions:
             for page in pages:
                 yield from (each["Key"] for each in page.get("Contents", ()))
 
-    def _events(self, key: str) -> tuple[Event, ...]:
+    def _events(self, key: str) -> tuple[LookEvent, ...]:
         with aws_call():
             data = self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
         return decode_events(data)

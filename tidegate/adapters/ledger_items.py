@@ -11,7 +11,14 @@ from botocore.exceptions import ClientError
 from tidegate.adapters.aws_errors import cancellation_reasons
 from tidegate.adapters.dynamodb_values import from_dynamodb, to_dynamodb
 from tidegate.core.model.digest import Stamp
-from tidegate.core.model.ledger import Charge, LaunchRecord, LaunchStatus, Losses, NodeRecord, Phase
+from tidegate.core.model.ledger import (
+    Charge,
+    LaunchRecord,
+    LaunchStatus,
+    MonthlyLosses,
+    NodeRecord,
+    Phase,
+)
 from tidegate.core.model.market import NEVER_SEEN, SeenMarket
 from tidegate.core.model.orders import PendingOrder
 from tidegate.core.model.pool_history import PoolHistory
@@ -163,11 +170,11 @@ def spent(item: Item) -> Iterator[Charge]:
             yield Charge(period, name, float(usd))
 
 
-def losses(item: Item) -> Losses:
+def losses(item: Item) -> MonthlyLosses:
     """The counters of one month."""
     month = item["sk"].removeprefix("lost#")
     hours, orphans = float(item["lost_gpu_hours"]), int(item.get("orphans", 0))
-    return Losses(month, int(item["nodes"]), hours, int(item["saved_jobs"]), orphans)
+    return MonthlyLosses(month, int(item["nodes"]), hours, int(item["saved_jobs"]), orphans)
 
 
 def stamp_attributes(stamp: Stamp) -> Item:

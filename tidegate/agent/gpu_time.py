@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tidegate.agent.users import own_folder, replace_if_changed
-from tidegate.core.interruption.gpu_use import SILENT_S, Sample
+from tidegate.core.interruption.gpu_use import SILENT_S, GpuUseSample
 from tidegate.core.model.errors import BadConfig
 from tidegate.core.model.gpu_use import IDLE_PERCENT
 from tidegate.core.model.slurm import Job
@@ -88,7 +88,7 @@ class GpuTimes:
     _kept_at_s: float = 0.0
     _problem: str = ""
 
-    def __call__(self, jobs: Sequence[Job], samples: Mapping[str, Sample]) -> None:
+    def __call__(self, jobs: Sequence[Job], samples: Mapping[str, GpuUseSample]) -> None:
         """Count what is new in what nodes said. Raises nothing."""
         now_s, watch_s = self.clock.now_s(), self.stopwatch()
         if self._began_at_s is None:
@@ -106,11 +106,11 @@ class GpuTimes:
                 logger.warning("How long GPUs idle cannot be written down: %s", error)
             self._problem = str(error)
 
-    def _is_new(self, name: str, told: Sample, now_s: float) -> bool:
+    def _is_new(self, name: str, told: GpuUseSample, now_s: float) -> bool:
         last = self._last.get(name)
         return abs(now_s - told.at_s) <= SILENT_S and (last is None or last[0] != told.at_s)
 
-    def _new_s(self, name: str, told: Sample, watch_s: float) -> float:
+    def _new_s(self, name: str, told: GpuUseSample, watch_s: float) -> float:
         """For how long it is known: since the node told the last time, or a minute.
 
         What was said before this agent began may be counted already, by the one before it.
@@ -122,7 +122,7 @@ class GpuTimes:
         since_s = told.at_s - last[0]
         return min(since_s if 0 < since_s <= LATE_S else MINUTE_S, watch_s - last[1])
 
-    def _count(self, name: str, told: Sample, new_s: float, jobs: Mapping[str, Job]) -> None:
+    def _count(self, name: str, told: GpuUseSample, new_s: float, jobs: Mapping[str, Job]) -> None:
         for job_id in dict.fromkeys(job_id for job_id, _ in told.uses):
             job = jobs.get(job_id)
             # What a node said before this run began was of another one.

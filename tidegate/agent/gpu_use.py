@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tidegate.agent.users import own_folder
-from tidegate.core.interruption.gpu_use import SILENT_S, Sample, seen, use_now
+from tidegate.core.interruption.gpu_use import SILENT_S, GpuUseSample, seen, use_now
 from tidegate.core.model.errors import BadConfig
 from tidegate.core.model.gpu_use import USE_PERCENT_MAX, GpuUse
 from tidegate.core.model.slurm import Job
@@ -48,7 +48,7 @@ class GpuUses:
 
     shared_dir: Path
     clock: Clock
-    count: Callable[[Sequence[Job], Mapping[str, Sample]], None] = lambda jobs, samples: None
+    count: Callable[[Sequence[Job], Mapping[str, GpuUseSample]], None] = lambda jobs, samples: None
     _asked: tuple[Job, ...] = ()
     _seen: dict[Run, GpuUse] = field(default_factory=dict)
     _looked_at_s: float = 0.0
@@ -104,7 +104,7 @@ def _run(job: Job) -> Run:
     return job.job_id, job.restarts, job.started_at_s
 
 
-def sample(path: Path) -> Sample | None:
+def sample(path: Path) -> GpuUseSample | None:
     """What a node says; None: nothing that is to be believed."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -122,13 +122,13 @@ def sample(path: Path) -> Sample | None:
     return _sample(text)
 
 
-def _sample(text: str) -> Sample | None:
+def _sample(text: str) -> GpuUseSample | None:
     first, *rest = text.splitlines() or [""]
     found = [_USE.fullmatch(line) for line in rest]
     if not _FIRST.fullmatch(first) or not text.endswith("\n"):
         return None
     uses = [(each[1], int(each[2]) if each[2] else None) for each in found if each]
-    return Sample(float(first), tuple(uses)) if len(uses) == len(rest) else None
+    return GpuUseSample(float(first), tuple(uses)) if len(uses) == len(rest) else None
 
 
 def _forget(folder: Path, now_s: float) -> None:

@@ -12,7 +12,7 @@ from tidegate.cli.shown import table
 from tidegate.core.model.durations import span_s
 from tidegate.core.model.errors import BadConfig
 from tidegate.core.model.frozen import frozen
-from tidegate.core.offers.allocation import Row, Use
+from tidegate.core.offers.allocation import Row, TimeUse
 from tidegate.core.offers.spend import MONTHS_CHARGED_S
 
 NOBODY = "no job"
@@ -32,7 +32,7 @@ class Spent:
 
     @property
     def total(self) -> Row:
-        usd = {use: sum(row.usd.get(use, 0.0) for row in self.rows) for use in Use}
+        usd = {use: sum(row.usd.get(use, 0.0) for row in self.rows) for use in TimeUse}
         return Row(
             TOTAL,
             sum(row.gpu_hours for row in self.rows),
@@ -81,10 +81,10 @@ def as_csv(found: Spent) -> str:
     """The rows, without the sum; nothing is rounded."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    names = (f"usd_{use.name.lower()}" for use in Use)
+    names = (f"usd_{use.name.lower()}" for use in TimeUse)
     writer.writerow([found.by, *HOURS, *names, "usd"])
     for row in found.rows:
-        usd = (row.usd.get(use, 0.0) for use in Use)
+        usd = (row.usd.get(use, 0.0) for use in TimeUse)
         hours = (getattr(row, each) for each in HOURS)
         writer.writerow([row.name, *hours, *usd, row.total_usd])
     return text.getvalue()
@@ -103,15 +103,15 @@ def as_data(found: Spent) -> dict[str, Any]:
 
 
 def _plain(row: Row) -> dict[str, Any]:
-    usd = {use.name.lower(): row.usd.get(use, 0.0) for use in Use}
+    usd = {use.name.lower(): row.usd.get(use, 0.0) for use in TimeUse}
     name = row.name or None
     hours = {each: getattr(row, each) for each in HOURS}
     return {"name": name, **hours, "usd": usd, "usd_in_all": row.total_usd}
 
 
-def _uses(found: Spent) -> Sequence[Use]:
+def _uses(found: Spent) -> Sequence[TimeUse]:
     """A use that nobody had is no column."""
-    return [use for use in Use if found.total.usd[use] > 0]
+    return [use for use in TimeUse if found.total.usd[use] > 0]
 
 
 def _usd(usd: float) -> str:

@@ -7,7 +7,7 @@ import typer
 from tidegate.cli.options import ClusterOption, Output, OutputOption
 
 if TYPE_CHECKING:
-    from tidegate.core.explain.history import Event
+    from tidegate.core.explain.history import LookEvent
     from tidegate.wire.config import ClusterFile
     from tidegate.wiring.resources import Clients
 
@@ -64,7 +64,7 @@ def span_of(since: str) -> float:
 
 def happened(
     file: "ClusterFile", back_s: float, clients: "Clients | None" = None
-) -> "tuple[list[Event], bool]":
+) -> "tuple[list[LookEvent], bool]":
     """What looks did since so many seconds ago, oldest first, and whether older ones were left
     out. Errors: as `live`.
     """

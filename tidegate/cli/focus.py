@@ -24,7 +24,7 @@ from tidegate.core.model.ec2 import (
 )
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Bill
-from tidegate.core.offers.allocation import Run, Share, Use
+from tidegate.core.offers.allocation import Run, Share, TimeUse
 from tidegate.core.offers.spend import Period, day_of, month_of
 
 AWS = "AWS"
@@ -50,7 +50,7 @@ class FocusCharge:
     """What one use of a node on one day cost, at one price. `run` None: nobody's."""
 
     bill: Bill
-    use: Use
+    use: TimeUse
     run: Run | None
     day: Period
     hours: float
@@ -74,7 +74,7 @@ class FocusCharge:
 
 def charges(shares: Iterable[Share]) -> Iterator[FocusCharge]:
     """Shares of one node, day, price and run are one charge; what costs nothing is none."""
-    found: defaultdict[tuple[Bill, str, Use, Run | None], list[Share]] = defaultdict(list)
+    found: defaultdict[tuple[Bill, str, TimeUse, Run | None], list[Share]] = defaultdict(list)
     for share in shares:
         found[share.bill, share.day, share.use, share.run].append(share)
     for (bill, day, use, run), those in found.items():

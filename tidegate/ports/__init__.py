@@ -8,7 +8,7 @@ from collections.abc import Collection, Generator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol
 
-from tidegate.core.explain.history import Event
+from tidegate.core.explain.history import LookEvent
 from tidegate.core.explain.verdicts import Verdicts
 from tidegate.core.model.calendar import ScheduleOverride, Wanted
 from tidegate.core.model.digest import Digest, Stamp
@@ -22,7 +22,7 @@ from tidegate.core.model.ledger import (
     InterruptionLoss,
     LaunchRecord,
     LaunchStatus,
-    Losses,
+    MonthlyLosses,
     NodeRecord,
     Phase,
     Stretch,
@@ -173,7 +173,7 @@ class LedgerView:
     stuck: tuple[Stuck, ...] = ()
     overrides: tuple[ScheduleOverride, ...] = ()
     spent: tuple[Charge, ...] = ()
-    losses: tuple[Losses, ...] = ()
+    losses: tuple[MonthlyLosses, ...] = ()
     pool_history: tuple[PoolHistory, ...] = ()
     seen_market: SeenMarket = NEVER_SEEN
 
@@ -342,7 +342,7 @@ class Decisions(Protocol):
         """Replace the newest verdicts."""
         ...
 
-    def append(self, events: Sequence[Event]) -> None:
+    def append(self, events: Sequence[LookEvent]) -> None:
         """Add what one look did to the log, under the time of the last of them."""
         ...
 

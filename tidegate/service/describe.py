@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from tidegate.core.explain.history import LOOK_DENIED, LOOK_FAILED, Event, Kind, Narrator
+from tidegate.core.explain.history import LOOK_DENIED, LOOK_FAILED, EventKind, LookEvent, Narrator
 from tidegate.core.explain.verdicts import Verdicts, verdicts_of
 from tidegate.core.model.ledger import Launch
 from tidegate.core.model.plan import COUNTED, NOTE, Action, Learn, Mark
@@ -63,7 +63,7 @@ def look_verdicts(looked: Looked) -> Verdicts | None:
     return replace(found, samples=look_samples(known), prices=prices)
 
 
-def look_events(looked: Looked, at_s: float) -> tuple[Event, ...]:
+def look_events(looked: Looked, at_s: float) -> tuple[LookEvent, ...]:
     """What the look did and met, for the log that people read; empty: nothing.
 
     `at_s`: when it ended. Its verdicts are kept elsewhere.
@@ -72,11 +72,13 @@ def look_events(looked: Looked, at_s: float) -> tuple[Event, ...]:
     if looked.trouble:
         look_id = found[-1].look_id if found else "none"
         code = LOOK_DENIED if looked.is_denied else LOOK_FAILED
-        found.append(Event(at_s, look_id, Kind.TROUBLE, code, sentence=_cut(looked.trouble)))
+        found.append(
+            LookEvent(at_s, look_id, EventKind.TROUBLE, code, sentence=_cut(looked.trouble))
+        )
     return tuple(found)
 
 
-def _events(done: Round) -> Iterator[Event]:
+def _events(done: Round) -> Iterator[LookEvent]:
     """A round that lost its race has decided and done nothing."""
     if done.outcome.is_stale:
         return
@@ -125,7 +127,7 @@ def _round_record(done: Round) -> dict[str, object]:
     }
 
 
-def _decision_record(event: Event) -> dict[str, object]:
+def _decision_record(event: LookEvent) -> dict[str, object]:
     """Whom it concerns by name, as far as there is room; the sentence last."""
     subjects = {"jobs": event.jobs, "nodes": event.nodes, "pools": event.pools}
     named = {name: list(each[:NAMED_MAX]) for name, each in subjects.items() if each}

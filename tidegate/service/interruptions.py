@@ -10,9 +10,9 @@ from functools import reduce
 
 from tidegate.core.interruption.loss import interruption_losses
 from tidegate.core.interruption.policy import (
-    Answer,
     Dead,
     Lift,
+    NewsAction,
     Nothing,
     Reclaim,
     action_for,
@@ -20,7 +20,13 @@ from tidegate.core.interruption.policy import (
     tighter,
     when_it_goes_already,
 )
-from tidegate.core.interruption.save import Notice, after_loss, order_for_nodes, orders_for, saves
+from tidegate.core.interruption.save import (
+    InterruptionNotice,
+    after_loss,
+    order_for_nodes,
+    orders_for,
+    saves,
+)
 from tidegate.core.model.cluster import Cluster, Rebalance
 from tidegate.core.model.drain_reason import DrainReason
 from tidegate.core.model.errors import TidegateError
@@ -72,7 +78,7 @@ class Interrupted:
 class _Sorted:
     """The answers of a batch, by what they ask for. `over`: ended before their begin has come."""
 
-    notices: list[Notice] = field(default_factory=list)
+    notices: list[InterruptionNotice] = field(default_factory=list)
     cordons: dict[str, Cordon] = field(default_factory=dict)
     lifted: dict[str, Cordon] = field(default_factory=dict)
     over: dict[str, Cordon] = field(default_factory=dict)
@@ -139,7 +145,7 @@ class Interruptions:
 
     def _sort(self, news: Sequence[News], records: Mapping[str, NodeRecord]) -> _Sorted:
         now_s, timings = self.clock.now_s(), self.cluster.timings
-        answers: dict[str, Answer] = {}
+        answers: dict[str, NewsAction] = {}
         found = _Sorted()
         for each in news:
             for instance_id in subjects(each):
@@ -156,7 +162,7 @@ class Interruptions:
         for instance_id, answer in sorted(answers.items()):
             match answer:
                 case Reclaim(at_s=at_s, reason=reason):
-                    found.notices.append(Notice(instance_id, at_s))
+                    found.notices.append(InterruptionNotice(instance_id, at_s))
                     found.reasons[instance_id] = reason
                 case Dead(reason=reason):
                     found.dead[instance_id] = reason
@@ -186,7 +192,7 @@ class Interruptions:
     def _urgent(self, found: _Sorted) -> tuple[Order, ...]:
         """One order for all nodes of one reason: those that go in minutes, and the dead ones."""
         now_s, timings = self.clock.now_s(), self.cluster.timings
-        reclaims: dict[DrainReason, list[Notice]] = {}
+        reclaims: dict[DrainReason, list[InterruptionNotice]] = {}
         for notice in found.notices:
             reclaims.setdefault(found.reasons[notice.instance_id], []).append(notice)
         drains = (

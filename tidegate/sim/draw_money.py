@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
-from tidegate.core.model.cluster import CLUSTER_SCOPE, Budget, Cluster, Estimate, user_scope
+from tidegate.core.model.cluster import CLUSTER_SCOPE, Cluster, Estimate, SpendingBudget, user_scope
 from tidegate.core.model.waiting import Waiting
 from tidegate.sim.draw_jobs import USERS
 
@@ -17,12 +17,12 @@ SPARE_EXPIRES_S = 900.0
 
 def with_budget(chance: Random, cluster: Cluster) -> Cluster:
     """Now and then a budget of a day, which stories are shorter than: the cluster's, the users'."""
-    budgets: dict[str, Budget] = {}
+    budgets: dict[str, SpendingBudget] = {}
     if chance.random() < 0.08:
-        budgets[CLUSTER_SCOPE] = Budget(usd_per_day=chance.choice(USD_PER_DAY))
+        budgets[CLUSTER_SCOPE] = SpendingBudget(usd_per_day=chance.choice(USD_PER_DAY))
     if chance.random() < 0.08:
         for user in USERS:
-            budgets[user_scope(user)] = Budget(usd_per_day=chance.choice(USD_PER_DAY[:2]))
+            budgets[user_scope(user)] = SpendingBudget(usd_per_day=chance.choice(USD_PER_DAY[:2]))
     return replace(cluster, budgets=budgets)
 
 

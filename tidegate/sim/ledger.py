@@ -14,7 +14,7 @@ from tidegate.core.model.ledger import (
     InterruptionLoss,
     LaunchRecord,
     LaunchStatus,
-    Losses,
+    MonthlyLosses,
     NodeRecord,
     Phase,
     Stretch,
@@ -62,7 +62,7 @@ class SimLedger:
         default_factory=list
     )
     all_bills: list[Bill] = field(default_factory=list)
-    all_losses: dict[str, Losses] = field(default_factory=dict)
+    all_losses: dict[str, MonthlyLosses] = field(default_factory=dict)
     all_pool_history: dict[str, PoolHistory] = field(default_factory=dict)
     seen_market: SeenMarket = NEVER_SEEN
     all_markets: list[tuple[float, SeenMarket]] = field(default_factory=list)
@@ -202,7 +202,7 @@ class SimLedger:
                     before = self.all_spent.get(key)
                     usd = one.usd + (before.usd if before else 0.0)
                     self.all_spent[key] = Charge(*key, usd)
-                none = Losses(month_of(each.until_s).name, 0, 0.0, 0)
+                none = MonthlyLosses(month_of(each.until_s).name, 0, 0.0, 0)
                 before_it = self.all_losses.get(none.month, none)
                 if (after_it := before_it.plus(each)) != before_it:
                     self.all_losses[none.month] = after_it

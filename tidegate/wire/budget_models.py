@@ -7,7 +7,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from tidegate.core.model.cluster import (
     CLUSTER_SCOPE,
-    Budget,
+    SpendingBudget,
     account_scope,
     pool_scope,
     user_scope,
@@ -30,10 +30,10 @@ class SpendingBudgetModel(Section):
             raise ValueError(f"{text}; lower usd_per_day, or leave it out")
         return month
 
-    def budget(self) -> Budget | None:
+    def budget(self) -> SpendingBudget | None:
         """None: there is none."""
-        made = Budget(self.usd_per_day, self.usd_per_month)
-        return None if made == Budget() else made
+        made = SpendingBudget(self.usd_per_day, self.usd_per_month)
+        return None if made == SpendingBudget() else made
 
 
 type Budgets = Mapping[str, SpendingBudgetModel]
@@ -41,7 +41,7 @@ type Budgets = Mapping[str, SpendingBudgetModel]
 
 def budgets(
     cluster: SpendingBudgetModel, pools: Budgets, accounts: Budgets, users: Budgets
-) -> Mapping[str, Budget]:
+) -> Mapping[str, SpendingBudget]:
     """Those that there are, by scope."""
     models = chain(
         [(CLUSTER_SCOPE, cluster)],

@@ -9,21 +9,21 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tidegate.core.explain.history import LOOK_FAILED, Event, Kind
+from tidegate.core.explain.history import LOOK_FAILED, EventKind, LookEvent
 from tidegate.core.model.errors import BadEvent
 from tidegate.wire.decisions import decode_record, encode_record
 from tidegate.wire.kind import Kind as Values
 
-EVENTS = Values(tuple[Event, ...])
+EVENTS = Values(tuple[LookEvent, ...])
 VERSION = 2
 
 
-def encode_events(events: Sequence[Event]) -> bytes:
-    asked = {each.launch_id for each in events if each.kind is Kind.DECISION}
+def encode_events(events: Sequence[LookEvent]) -> bytes:
+    asked = {each.launch_id for each in events if each.kind is EventKind.DECISION}
     return encode_record({"version": VERSION, "events": [_written(each, asked) for each in events]})
 
 
-def decode_events(data: bytes) -> tuple[Event, ...]:
+def decode_events(data: bytes) -> tuple[LookEvent, ...]:
     """Errors: BadEvent. Keys of a newer writer are passed over."""
     record = decode_record(data)
     try:
@@ -33,37 +33,37 @@ def decode_events(data: bytes) -> tuple[Event, ...]:
         events = EVENTS.adapter.validate_python(known)
     except (ValidationError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise BadEvent(f"these are no stored events: {type(error).__name__}: {error}") from error
-    jobs = {each.launch_id: each.jobs for each in events if each.kind is Kind.DECISION}
+    jobs = {each.launch_id: each.jobs for each in events if each.kind is EventKind.DECISION}
     return tuple(
         replace(each, jobs=jobs.get(each.launch_id, each.jobs)) if each.launch_id else each
         for each in events
     )
 
 
-NAMES = frozenset(each.name for each in fields(Event))
+NAMES = frozenset(each.name for each in fields(LookEvent))
 
 
-def _written(event: Event, asked: set[str]) -> dict[str, object]:
+def _written(event: LookEvent, asked: set[str]) -> dict[str, object]:
     """Without what is empty, and without what the decision says that it came of."""
     found = {name: value for name, value in asdict(event).items() if value not in ("", (), None)}
-    if event.kind is Kind.LAUNCHED and event.launch_id in asked:
+    if event.kind is EventKind.LAUNCHED and event.launch_id in asked:
         found.pop("jobs", None)
     return found | {"kind": event.kind.value}
 
 
-def _before(record: Mapping[str, Any]) -> Iterator[Event]:
+def _before(record: Mapping[str, Any]) -> Iterator[LookEvent]:
     """What 0.1 stored: sentences, with whom they concern only where that stood beside them."""
     at_s, look_id = float(record["at_s"]), str(record["look_id"])
     for part in record["rounds"]:
         plan_id = str(part.get("plan_id", part.get("epoch", look_id)))
         for said in part["decisions"]:
-            yield Event(at_s, plan_id, Kind.DECISION, "", sentence=str(said))
+            yield LookEvent(at_s, plan_id, EventKind.DECISION, "", sentence=str(said))
         for one in part["launched"]:
             name, on = str(one["instance_id"]), str(one["offering"])
-            yield Event(
+            yield LookEvent(
                 at_s,
                 plan_id,
-                Kind.LAUNCHED,
+                EventKind.LAUNCHED,
                 "launched",
                 jobs=tuple(map(str, one["jobs"])),
                 nodes=(name,),
@@ -74,11 +74,13 @@ def _before(record: Mapping[str, Any]) -> Iterator[Event]:
         for one in part["refused"]:
             code, on = str(one["code"]), str(one["offering"])
             said = f"EC2 refused {on}: {code}: {one['message']}"
-            yield Event(at_s, plan_id, Kind.REFUSED, code, offerings=(on,), sentence=said)
+            yield LookEvent(at_s, plan_id, EventKind.REFUSED, code, offerings=(on,), sentence=said)
         for one in part["ended"]:
             name, said = str(one), f"terminated {one}"
-            yield Event(at_s, plan_id, Kind.ENDED, "terminated", nodes=(name,), sentence=said)
+            yield LookEvent(
+                at_s, plan_id, EventKind.ENDED, "terminated", nodes=(name,), sentence=said
+            )
         for said in part["trouble"]:
-            yield Event(at_s, plan_id, Kind.TROUBLE, "trouble", sentence=str(said))
+            yield LookEvent(at_s, plan_id, EventKind.TROUBLE, "trouble", sentence=str(said))
     if said := str(record["trouble"]):
-        yield Event(at_s, look_id, Kind.TROUBLE, LOOK_FAILED, sentence=said)
+        yield LookEvent(at_s, look_id, EventKind.TROUBLE, LOOK_FAILED, sentence=said)

@@ -10,7 +10,7 @@ from tidegate.cli.probe.facts import Fact
 from tidegate.cli.probe.launch import Trial
 from tidegate.cli.probe.mail import Bell
 from tidegate.cli.probe.slurm_job import Shell, SlurmJob
-from tidegate.core.explain.history import Kind
+from tidegate.core.explain.history import EventKind
 from tidegate.core.model.errors import BadConfig
 from tidegate.ports import Clock
 from tidegate.wire.config import ClusterFile
@@ -43,7 +43,7 @@ def trial_of(
     def refused(job_id: str, since_s: float) -> tuple[str, ...]:
         looks = kept.since(since_s, most=LOOKS_READ)
         about = (each for look in looks for each in look if each.is_about(job=job_id))
-        kinds = (Kind.REFUSED, Kind.TROUBLE)
+        kinds = (EventKind.REFUSED, EventKind.TROUBLE)
         said = dict.fromkeys(each.sentence for each in about if each.kind in kinds)
         newest = kept.newest()
         verdict = newest.verdicts[newest.jobs[job_id]] if newest and job_id in newest.jobs else None

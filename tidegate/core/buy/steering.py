@@ -42,7 +42,7 @@ KINDS_MAX = 50
 
 
 @dataclass(slots=True)
-class Kind:
+class LikeJobs:
     """Jobs of like needs, for which the same is sold, that wait or run; and how long in all."""
 
     need: Need
@@ -84,7 +84,7 @@ class Steering:
     _risks: dict[str, list[Need]] = field(default_factory=dict)
     has_spares: frozenset[tuple[str, str]] = frozenset()
     _own: dict[tuple[object, ...], Own | None] = field(default_factory=dict)
-    _losers: dict[tuple[object, ...], list[tuple[Kind, float]]] = field(default_factory=dict)
+    _losers: dict[tuple[object, ...], list[tuple[LikeJobs, float]]] = field(default_factory=dict)
 
     @cached_property
     def is_mixed(self) -> bool:
@@ -188,7 +188,7 @@ class Steering:
                 return True
         return False
 
-    def _losing(self, each: Bin) -> Iterator[tuple[Kind, float]]:
+    def _losing(self, each: Bin) -> Iterator[tuple[LikeJobs, float]]:
         """The kinds for which such a node is dear, and what a job of each costs on its own."""
         of = self.snapshot.cluster.instance_type(each.offering.instance_type)
         for kind in self.about if of else ():
@@ -202,12 +202,12 @@ class Steering:
                 yield kind, self._own_cost(need, own, kind.mean_s)
 
     @cached_property
-    def about(self) -> list[Kind]:
+    def about(self) -> list[LikeJobs]:
         """What waits and what runs, the most frequent first."""
         needs = self.needs
         firsts = {need.kind: need for need in needs}
         counts = Counter(need.kind for need in needs)
-        found: dict[tuple[object, ...], Kind] = {}
+        found: dict[tuple[object, ...], LikeJobs] = {}
         for number, count in counts.items():
             self._add(found, firsts[number], run_s(firsts[number]) * count, count)
         digest, cluster = self.snapshot.digest, self.snapshot.cluster
@@ -220,11 +220,11 @@ class Steering:
         return [kind for _, kind in ordered[:KINDS_MAX]]
 
     def _add(
-        self, found: dict[tuple[object, ...], Kind], need: Need, total_s: float, count: int
+        self, found: dict[tuple[object, ...], LikeJobs], need: Need, total_s: float, count: int
     ) -> None:
         """Whichever comes first stands for all of its kind: what is sold for each is the same."""
         sold = tuple(self.own_node(need, market) for market in Market)
-        kind = found.setdefault((need.pools, need.shape, need.constraint, sold), Kind(need))
+        kind = found.setdefault((need.pools, need.shape, need.constraint, sold), LikeJobs(need))
         kind.total_s += total_s
         kind.count += count
 

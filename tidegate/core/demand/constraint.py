@@ -30,7 +30,7 @@ class Unplannable(ValueError):
 
 
 @frozen
-class Kind:
+class NodeKind:
     """So many of a job's nodes must meet this, a text like `a&c|b&c`; "": any node will do."""
 
     nodes: int
@@ -48,7 +48,7 @@ class Constraint:
 
     alternatives: tuple[str, ...] = ()
     is_same: bool = False
-    kinds: tuple[Kind, ...] = ()
+    kinds: tuple[NodeKind, ...] = ()
 
     def __str__(self) -> str:
         return "|".join(self.alternatives)
@@ -75,7 +75,7 @@ def read_constraint(text: str) -> Constraint:
     if reader.is_same and reader.kinds:
         raise Unplannable("its constraint has two pairs of brackets")
     kinds = tuple(
-        Kind(count, "|".join(_texts(_both(found, which)))) for count, which in reader.kinds
+        NodeKind(count, "|".join(_texts(_both(found, which)))) for count, which in reader.kinds
     )
     texts = tuple(text for text in _texts(found) if text)
     return Constraint(texts, reader.is_same and len(texts) > 1, kinds)
@@ -169,7 +169,7 @@ class _Reader:
             raise Unplannable(f"its constraint lacks a {mark!r}")
 
 
-def kinds_left(kinds: Sequence[Kind], kept: Sequence[tuple[str, ...]]) -> list[Kind]:
+def kinds_left(kinds: Sequence[NodeKind], kept: Sequence[tuple[str, ...]]) -> list[NodeKind]:
     """What is left to find of each kind beside nodes with the features `kept`.
 
     A node counts for one kind; one that few kinds could use is counted before the others.
@@ -180,7 +180,9 @@ def kinds_left(kinds: Sequence[Kind], kept: Sequence[tuple[str, ...]]) -> list[K
         number = next((n for n, fitting in enumerate(of_node) if fitting and left[n]), None)
         if number is not None:
             left[number] -= 1
-    return [Kind(count, kind.constraint) for count, kind in zip(left, kinds, strict=True) if count]
+    return [
+        NodeKind(count, kind.constraint) for count, kind in zip(left, kinds, strict=True) if count
+    ]
 
 
 def with_all_kinds(job: Job) -> Job:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from tidegate.core.demand.accounting import Caps
 from tidegate.core.demand.constraint import (
-    Kind,
+    NodeKind,
     Unplannable,
     kinds_left,
     read_constraint,
@@ -16,7 +16,7 @@ from tidegate.core.demand.constraint import (
 from tidegate.core.demand.deadline import NOTHING_SAVED, Saved, due_s, least_s, saved, unread
 from tidegate.core.demand.fit import can_be
 from tidegate.core.demand.held import begins_later, holds
-from tidegate.core.demand.partitions import judged
+from tidegate.core.demand.partitions import admitted
 from tidegate.core.demand.where import Places, Where
 from tidegate.core.model.cluster import Cluster, Pool
 from tidegate.core.model.frozen import frozen
@@ -151,7 +151,7 @@ class _Demand:
         head_now_s: float,
         passed_over: Mapping[str, Unmet],
     ) -> None:
-        self.reading, self._refused = (of := judged(reading, cluster)).reading, of.refused
+        self.reading, self._refused = (of := admitted(reading, cluster)).reading, of.refused
         self.cluster, self.head_now_s, self.passed_over = cluster, head_now_s, passed_over
         self.needs: list[Need] = []
         self.unmet: list[Unmet] = []
@@ -243,7 +243,7 @@ class _Demand:
             return []
         kinds = list(found.kinds)
         if kinds and job.nodes > found.nodes:
-            kinds.append(Kind(job.nodes - found.nodes, str(found)))
+            kinds.append(NodeKind(job.nodes - found.nodes, str(found)))
         kept = [self._features.get(name, ()) for name in need.beside]
         return [
             replace(

@@ -32,17 +32,17 @@ PRIORITY_BITS = 32
 
 
 @frozen
-class Judged:
+class Admitted:
     """The queue as its partitions let it in, and what stops the jobs that none takes."""
 
     reading: Reading
     refused: Mapping[str, WhyNot]
 
 
-def judged(reading: Reading, cluster: Cluster) -> Judged:
+def admitted(reading: Reading, cluster: Cluster) -> Admitted:
     """Each pending job in the partitions that take it, on as many nodes as those demand."""
     if not any(map(_has_rules, cluster.partitions)):
-        return Judged(reading, {})
+        return Admitted(reading, {})
     jobs: list[Job] = []
     refused: dict[str, WhyNot] = {}
     for job in reading.jobs:
@@ -51,7 +51,7 @@ def judged(reading: Reading, cluster: Cluster) -> Judged:
             if why_not:
                 refused[job.job_id] = why_not
         jobs.append(job)
-    return Judged(replace(reading, jobs=tuple(jobs)), refused)
+    return Admitted(replace(reading, jobs=tuple(jobs)), refused)
 
 
 def _has_rules(partition: Partition) -> bool:

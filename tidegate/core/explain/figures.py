@@ -7,7 +7,7 @@ from statistics import mean, median, quantiles
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Bill
-from tidegate.core.offers.allocation import Row, Run, Share, Use, allocated, rows
+from tidegate.core.offers.allocation import Row, Run, Share, TimeUse, allocated, rows
 
 
 @frozen
@@ -33,8 +33,8 @@ class Figures:
     waits: Mapping[str, Waits]  # by partition; of all: ""
 
     @property
-    def usd(self) -> Mapping[Use, float]:
-        found = dict.fromkeys(Use, 0.0)
+    def usd(self) -> Mapping[TimeUse, float]:
+        found = dict.fromkeys(TimeUse, 0.0)
         for share in self.shares:
             found[share.use] += share.usd
         return found
@@ -59,7 +59,7 @@ class Figures:
     @property
     def used(self) -> float | None:
         """Which part of what was paid jobs held that were not cut short; None: nothing was paid."""
-        return self.usd[Use.JOB] / self.total_usd if self.total_usd else None
+        return self.usd[TimeUse.JOB] / self.total_usd if self.total_usd else None
 
     def rows(self, by: str) -> tuple[Row, ...]:
         return rows(self.shares, by)

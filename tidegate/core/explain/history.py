@@ -35,7 +35,7 @@ LOOK_FAILED = "look-failed"
 LOOK_DENIED = "look-denied"  # a policy forbids what every look needs
 
 
-class Kind(StrEnum):
+class EventKind(StrEnum):
     """What sort of event it is."""
 
     DECISION = "decision"
@@ -46,7 +46,7 @@ class Kind(StrEnum):
 
 
 @frozen
-class Event:
+class LookEvent:
     """One thing that a look did or met.
 
     `look_id`: the plan that it is of, or the look's. `code`: what was decided ("launch", the kind
@@ -56,7 +56,7 @@ class Event:
 
     at_s: float
     look_id: str
-    kind: Kind
+    kind: EventKind
     code: str
     jobs: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class Event:
 
     def is_about(self, *, job: str = "", node: str = "", pool: str = "") -> bool:
         """Whether it concerns each of those that are given; trouble concerns everybody."""
-        if self.kind is Kind.TROUBLE:
+        if self.kind is EventKind.TROUBLE:
             return True
         return (
             (not job or any(is_same_job(job, each) for each in self.jobs))
@@ -111,7 +111,7 @@ class Narrator:
             {each.launch_id: each for each in (*recorded, *new)},
         )
 
-    def decided(self, action: Action) -> Event:
+    def decided(self, action: Action) -> LookEvent:
         """One action of a plan."""
         match action:
             case Launch():
@@ -142,10 +142,10 @@ class Narrator:
             case _:
                 assert_never(action)
 
-    def launched(self, instance: Instance) -> Event:
+    def launched(self, instance: Instance) -> LookEvent:
         launch = self.launches.get(instance.launch_id)
         return self._event(
-            Kind.LAUNCHED,
+            EventKind.LAUNCHED,
             "launched",
             f"EC2 gave {instance.instance_id} {instance.offering}",
             jobs=launch.for_jobs if launch else (),
@@ -155,22 +155,22 @@ class Narrator:
             launch_id=instance.launch_id,
         )
 
-    def refused(self, refusal: Refusal) -> Event:
+    def refused(self, refusal: Refusal) -> LookEvent:
         on = refusal.offering
         said = f"EC2 refused {on}: {refusal.code}: {refusal.message}"
         pools = self._sold_by(on)
-        return self._event(Kind.REFUSED, refusal.code, said, pools=pools, on=(on,))
+        return self._event(EventKind.REFUSED, refusal.code, said, pools=pools, on=(on,))
 
-    def ended(self, name: str) -> Event:
+    def ended(self, name: str) -> LookEvent:
         pools = self._pools((name,))
         said = f"terminated {name}"
-        return self._event(Kind.ENDED, "terminated", said, nodes=(name,), pools=pools)
+        return self._event(EventKind.ENDED, "terminated", said, nodes=(name,), pools=pools)
 
-    def trouble(self, said: str) -> Event:
+    def trouble(self, said: str) -> LookEvent:
         """Of a part of the round, like one launch; the round went on."""
-        return self._event(Kind.TROUBLE, "trouble", said)
+        return self._event(EventKind.TROUBLE, "trouble", said)
 
-    def _ordered(self, order: Order, action: Send) -> Event:
+    def _ordered(self, order: Order, action: Send) -> LookEvent:
         is_about_jobs = order.kind in ABOUT_JOBS
         nodes = order.on_nodes if is_about_jobs else order.names
         return self._decision(
@@ -182,7 +182,7 @@ class Narrator:
             until_s=order.not_after_s,
         )
 
-    def _about_nodes(self, code: str, action: Action, nodes: tuple[str, ...]) -> Event:
+    def _about_nodes(self, code: str, action: Action, nodes: tuple[str, ...]) -> LookEvent:
         return self._decision(code, action, nodes=nodes, pools=self._pools(nodes))
 
     def _decision(
@@ -196,9 +196,9 @@ class Narrator:
         on: tuple[Offering, ...] = (),
         launch_id: str = "",
         until_s: float | None = None,
-    ) -> Event:
+    ) -> LookEvent:
         return self._event(
-            Kind.DECISION,
+            EventKind.DECISION,
             code,
             sentence(action),
             jobs=jobs,
@@ -211,7 +211,7 @@ class Narrator:
 
     def _event(
         self,
-        kind: Kind,
+        kind: EventKind,
         code: str,
         said: str,
         *,
@@ -221,8 +221,8 @@ class Narrator:
         on: tuple[Offering, ...] = (),
         launch_id: str = "",
         until_s: float | None = None,
-    ) -> Event:
-        return Event(
+    ) -> LookEvent:
+        return LookEvent(
             at_s=self.at_s,
             look_id=self.look_id,
             kind=kind,
@@ -236,7 +236,7 @@ class Narrator:
             sentence=said,
         )
 
-    def _launch(self, code: str, action: Action, launch: Launch) -> Event:
+    def _launch(self, code: str, action: Action, launch: Launch) -> LookEvent:
         return self._decision(
             code,
             action,

@@ -19,7 +19,7 @@ from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.durations import clock
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.ledger import Losses
+from tidegate.core.model.ledger import MonthlyLosses
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.limits import Load
 from tidegate.core.offers.market import price_troubles
@@ -105,7 +105,7 @@ class Overview:
     usd_per_hour: float
     limits: tuple[tuple[str, float, float], ...]
     budgets: tuple[BudgetNow, ...]
-    losses: Losses
+    losses: MonthlyLosses
     resting: tuple[RestingNow, ...]
     alarms: tuple[AlarmNow, ...] | None
     needs_a_look: tuple[str, ...]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tidegate.core.explain.history import Event
+from tidegate.core.explain.history import LookEvent
 from tidegate.core.model.durations import clock
 
 # What is on its way is decided anew by each look until it is answered or has expired.
@@ -11,10 +11,10 @@ AGAIN_WITHIN_S = 120.0
 
 
 @dataclass(slots=True)
-class Told:
+class RepeatedEvent:
     """An event, and how often it came again; `last_s`: when for the last time."""
 
-    event: Event
+    event: LookEvent
     last_s: float
     again: int = 0
 
@@ -27,15 +27,15 @@ class Told:
         return f" ({times} more by {clock(self.last_s)})"
 
 
-def told_once(events: Iterable[Event]) -> list[Told]:
+def told_once(events: Iterable[LookEvent]) -> list[RepeatedEvent]:
     """The events, oldest first; what comes again within two minutes counts with the first."""
-    found: list[Told] = []
-    latest: dict[object, Told] = {}
+    found: list[RepeatedEvent] = []
+    latest: dict[object, RepeatedEvent] = {}
     for each in events:
         key = (each.kind, each.code, each.jobs, each.nodes, each.pools, each.sentence)
         known = latest.get(key)
         if known is None or each.at_s - known.last_s > AGAIN_WITHIN_S:
-            known = latest[key] = Told(each, each.at_s)
+            known = latest[key] = RepeatedEvent(each, each.at_s)
             found.append(known)
         else:
             known.again, known.last_s = known.again + 1, each.at_s

@@ -6,17 +6,17 @@ from html import escape
 
 from tidegate.core.explain.drawn import COLOURS, STYLE, as_table, ticks
 from tidegate.core.explain.figures import NO_WAITS, Figures, Waits
-from tidegate.core.offers.allocation import Row, Use
+from tidegate.core.offers.allocation import Row, TimeUse
 from tidegate.core.offers.spend import days_between
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 920, 260, 62, 26
 SHOWN = 15  # of a table that has no end
 WORDS = {
-    Use.JOB: "jobs",
-    Use.CUT_SHORT: "runs that were cut short",
-    Use.UNUSED: "unused beside jobs",
-    Use.IDLE: "idle",
-    Use.BOOT: "booting",
+    TimeUse.JOB: "jobs",
+    TimeUse.CUT_SHORT: "runs that were cut short",
+    TimeUse.UNUSED: "unused beside jobs",
+    TimeUse.IDLE: "idle",
+    TimeUse.BOOT: "booting",
 }
 OWNERS = (("user", "Users"), ("account", "Accounts"), ("partition", "Partitions"))
 MORE = """
@@ -90,7 +90,7 @@ def _owners(by: str, now: Figures, before: Figures) -> Iterator[Sequence[str]]:
     found = [row for row in now.rows(by) if row.name]
     yield [by, "USD", "of it cut short", "GPU-hours", "of them idle", "USD before"]
     for row in found[:SHOWN]:
-        cut = row.usd.get(Use.CUT_SHORT, 0.0)
+        cut = row.usd.get(TimeUse.CUT_SHORT, 0.0)
         was = earlier.get(row.name, 0.0)
         hours = [_one(row.gpu_hours), _idle(row)]
         yield [row.name, *map(_two, (row.total_usd, cut)), *hours, _two(was)]
@@ -113,7 +113,7 @@ def _idle(row: Row) -> str:
 
 
 def _cut(row: Row) -> float:
-    return row.usd.get(Use.CUT_SHORT, 0.0)
+    return row.usd.get(TimeUse.CUT_SHORT, 0.0)
 
 
 def _pools(now: Figures) -> Iterator[Sequence[str]]:

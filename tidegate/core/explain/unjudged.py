@@ -1,6 +1,6 @@
 """Whether somebody judges the queue: a planner that is dead leaves its last verdicts behind."""
 
-from tidegate.core.explain.history import LOOK_DENIED, Event
+from tidegate.core.explain.history import LOOK_DENIED, LookEvent
 from tidegate.core.explain.verdicts import Verdicts
 from tidegate.core.model.durations import clock, span
 from tidegate.core.model.frozen import frozen
@@ -56,7 +56,7 @@ def is_judged(snapshot: Snapshot, verdicts: Verdicts | None) -> bool:
 
 
 def nobody_judges(
-    snapshot: Snapshot, verdicts: Verdicts | None, last: Event | None
+    snapshot: Snapshot, verdicts: Verdicts | None, last: LookEvent | None
 ) -> Unjudged | None:
     """None: the newest report is judged, or will be in a moment.
 

@@ -34,7 +34,7 @@ class Bought:
 
 
 @frozen
-class Refused:
+class RefusedOffering:
     """An offering that EC2 did not give in this look, in EC2's words."""
 
     offering: str
@@ -61,7 +61,7 @@ class Verdicts:
     jobs: Mapping[str, int]
     by: Mapping[str, tuple[str, ...]]
     launches: tuple[Bought, ...] = ()
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedOffering, ...] = ()
     notes: tuple[str, ...] = ()
     agent_started_at_s: float = 0.0
     samples: tuple[Sample, ...] = ()
@@ -99,7 +99,9 @@ def verdicts_of(
         jobs=jobs,
         by={each.job_id: each.by for each in plan.served if each.by},
         launches=tuple(_bought(each) for each in launched),
-        refused=tuple(Refused(str(each.offering), each.code, each.message) for each in refused),
+        refused=tuple(
+            RefusedOffering(str(each.offering), each.code, each.message) for each in refused
+        ),
         notes=plan.notes,
         agent_started_at_s=snapshot.digest.stamp.agent_started_at_s,
     )

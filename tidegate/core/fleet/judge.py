@@ -7,7 +7,7 @@ from tidegate.core.fleet.drains import Hand, hand, told_by
 from tidegate.core.fleet.findings import doubt, stopped_by
 from tidegate.core.fleet.holds import held_by, is_held
 from tidegate.core.fleet.joins import disappoints, record_of, rest
-from tidegate.core.fleet.ladder import Step, next_step
+from tidegate.core.fleet.ladder import RepairStep, next_step
 from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.orphans import ended_mark, sure_end
 from tidegate.core.fleet.resume import is_kept
@@ -351,16 +351,16 @@ def _unhealthy(
     return replace(found, disruption=DisruptionReason.UNHEALTHY)
 
 
-def _sick(member: Member, joined: tuple[Action, ...], reason: str, step: Step) -> Judged:
+def _sick(member: Member, joined: tuple[Action, ...], reason: str, step: RepairStep) -> Judged:
     match step:
-        case Step.WAIT:
+        case RepairStep.WAIT:
             return Judged(member, Use.LEAVING, joined, reason=f"{reason}; Slurm is to reboot it")
-        case Step.REBOOT:
+        case RepairStep.REBOOT:
             found = _unhealthy(member, joined, f"{reason}; it is rebooted before it is replaced")
             return replace(found, order=OrderKind.REBOOT)
-        case Step.GIVE_UP:
+        case RepairStep.GIVE_UP:
             return _unhealthy(member, joined, f"{reason}; a reboot has not mended it")
-        case Step.REPLACE:
+        case RepairStep.REPLACE:
             return _unhealthy(member, joined, reason)
 
 

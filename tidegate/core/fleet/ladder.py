@@ -30,7 +30,7 @@ _STAYS = re.compile(
 )
 
 
-class Step(Enum):
+class RepairStep(Enum):
     """What comes next for a node that software found unhealthy."""
 
     REBOOT = auto()
@@ -39,19 +39,19 @@ class Step(Enum):
     GIVE_UP = auto()  # replaced, since a reboot did not mend it
 
 
-def next_step(member: Member, snapshot: Snapshot) -> Step:
+def next_step(member: Member, snapshot: Snapshot) -> RepairStep:
     """By what is remembered of the node."""
     of_pool = (h.findings for h in snapshot.pool_history if h.pool == member.pool)
     ours = (f for found in of_pool for f in found if f.instance_id == member.instance_id)
     finding = next(ours, None)
     if finding is None or finding.reboot_at_s is None:
-        return Step.REPLACE
+        return RepairStep.REPLACE
     if finding.has_rebooted or snapshot.now_s - finding.reboot_at_s > REBOOT_WITHIN_S:
-        return Step.GIVE_UP
+        return RepairStep.GIVE_UP
     if member.node is not None and member.node.state.awaits_reboot:
-        return Step.WAIT
+        return RepairStep.WAIT
     # Its reservation may have ended since it was to be rebooted.
-    return Step.REBOOT if member.offering.market.is_prepaid else Step.REPLACE
+    return RepairStep.REBOOT if member.offering.market.is_prepaid else RepairStep.REPLACE
 
 
 def with_reboots(

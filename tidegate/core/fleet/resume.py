@@ -21,7 +21,7 @@ GPU_FAILED = f"{KERNELS_WORD}:"
 
 
 @frozen
-class Hold:
+class KeptNodes:
     """Good nodes of a job, which no other job gets until the reason's end."""
 
     names: tuple[str, ...]
@@ -56,7 +56,7 @@ def is_failed(node: Node) -> bool:
 
 def holds(
     jobs: Iterable[Job], nodes: Iterable[Node], going: Collection[str], now_s: float
-) -> Iterator[Hold]:
+) -> Iterator[KeptNodes]:
     """What to hold as the nodes `going` are taken from the jobs that run there and are requeued;
     none: all that the jobs have.
 
@@ -73,7 +73,7 @@ def holds(
         is_hit = not going or not names.isdisjoint(going)
         if good and is_hit and len(names) > 1:
             open_names -= good
-            yield Hold(tuple(sorted(good)), kept_for(gang, now_s + HOLD_S))
+            yield KeptNodes(tuple(sorted(good)), kept_for(gang, now_s + HOLD_S))
 
 
 # Whoever ends a node for one of these has said so: AWS, or the cluster's hours.

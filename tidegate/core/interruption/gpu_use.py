@@ -16,7 +16,7 @@ LOADING_S = 600.0
 
 
 @frozen
-class Sample:
+class GpuUseSample:
     """What one node has said last, on its own clock.
 
     `uses`: a job's id in its own environment (SLURM_JOB_ID), and the most that any of its GPUs
@@ -27,7 +27,7 @@ class Sample:
     uses: tuple[tuple[str, int | None], ...]
 
 
-def use_now(job: Job, samples: dict[str, Sample], now_s: float) -> int | None:
+def use_now(job: Job, samples: dict[str, GpuUseSample], now_s: float) -> int | None:
     """The most that any GPU of the job was used for, in percent; None: not known of all its nodes.
 
     A clock that is wrong by minutes makes a sample as old.

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from tidegate.core.interruption.save import checkpoint
-from tidegate.core.model.ledger import InterruptionLoss, Losses
+from tidegate.core.model.ledger import InterruptionLoss, MonthlyLosses
 from tidegate.core.model.slurm import Job, Reading
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.spend import ended, month_of
@@ -44,11 +44,11 @@ def _of_job(job: Job, now_s: float, *, is_dead: bool) -> InterruptionLoss:
     return InterruptionLoss(gpus * hours, int(is_saved))
 
 
-def losses(snapshot: Snapshot) -> Losses:
+def losses(snapshot: Snapshot) -> MonthlyLosses:
     """Of the present month (UTC): what the ledger counted, and nodes that still end."""
     month = month_of(snapshot.now_s).name
     found = next(
-        (each for each in snapshot.losses if each.month == month), Losses(month, 0, 0.0, 0)
+        (each for each in snapshot.losses if each.month == month), MonthlyLosses(month, 0, 0.0, 0)
     )
     for each in snapshot.nodes:
         if each.ended_at_s is None and each.interruption_loss is not None:

@@ -52,10 +52,10 @@ class Nothing:
     """Not worth an action."""
 
 
-type Answer = Reclaim | Cordon | Dead | Lift | Nothing
+type NewsAction = Reclaim | Cordon | Dead | Lift | Nothing
 
 
-def action_for(news: News, rebalance: Rebalance, now_s: float, timings: Timings) -> Answer:
+def action_for(news: News, rebalance: Rebalance, now_s: float, timings: Timings) -> NewsAction:
     """What this news asks for. `rebalance`: the policy of the node's pool.
 
     A time in the future counts as now, so that no broken clock puts a reclaim off.
@@ -82,7 +82,7 @@ def action_for(news: News, rebalance: Rebalance, now_s: float, timings: Timings)
             assert_never(news)
 
 
-def _on_rebalance(rebalance: Rebalance, now_s: float, timings: Timings) -> Answer:
+def _on_rebalance(rebalance: Rebalance, now_s: float, timings: Timings) -> NewsAction:
     reason = "EC2 recommends to leave this spot instance"
     match rebalance:
         case Rebalance.IGNORE:
@@ -96,7 +96,7 @@ def _on_rebalance(rebalance: Rebalance, now_s: float, timings: Timings) -> Answe
             assert_never(rebalance)
 
 
-def _on_state(state: InstanceState) -> Answer:
+def _on_state(state: InstanceState) -> NewsAction:
     match state:
         case InstanceState.PENDING | InstanceState.RUNNING:
             return Nothing()
@@ -112,7 +112,7 @@ def _on_state(state: InstanceState) -> Answer:
             assert_never(state)
 
 
-def _on_health(notice: HealthNotice, now_s: float) -> Answer:
+def _on_health(notice: HealthNotice, now_s: float) -> NewsAction:
     """A cordon; near its end the planner saves the jobs, see `interruption.reclaim_at_s`."""
     reason = f"AWS Health: {notice.code}"
     said_at_s = now_s if notice.said_at_s is None else min(notice.said_at_s, now_s)
@@ -129,7 +129,9 @@ def _on_health(notice: HealthNotice, now_s: float) -> Answer:
             assert_never(notice.category)
 
 
-def when_it_goes_already(answer: Answer, reclaim_at_s: float | None, now_s: float) -> Answer:
+def when_it_goes_already(
+    answer: NewsAction, reclaim_at_s: float | None, now_s: float
+) -> NewsAction:
     """What is left of an answer about a node whose end was announced before: the first end counts.
 
     A cordon would give its drain another reason, by which the node's own watcher would take the
@@ -144,7 +146,7 @@ def when_it_goes_already(answer: Answer, reclaim_at_s: float | None, now_s: floa
             return answer
 
 
-def strongest(first: Answer, second: Answer) -> Answer:
+def strongest(first: NewsAction, second: NewsAction) -> NewsAction:
     """Of two answers about one node the one that also does what the other asks."""
     match first, second:
         case (Dead(), _) | (_, Nothing()):

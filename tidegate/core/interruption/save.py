@@ -46,7 +46,7 @@ RECLAIMED = "EC2 reclaims its node"
 
 
 @frozen
-class Notice:
+class InterruptionNotice:
     """AWS takes this instance away at `reclaim_at_s`."""
 
     instance_id: str
@@ -77,7 +77,7 @@ def checkpoint(job: Job) -> Checkpoint | None:
 
 
 def orders_for(
-    notices: Collection[Notice], reason: DrainReason, now_s: float, timings: Timings
+    notices: Collection[InterruptionNotice], reason: DrainReason, now_s: float, timings: Timings
 ) -> tuple[Order, ...]:
     """Drain all these nodes at once. A notice that comes late is still obeyed.
 
@@ -140,7 +140,7 @@ def after_loss(
 
 
 def saves(
-    notices: Collection[Notice],
+    notices: Collection[InterruptionNotice],
     reading: Reading | None,
     now_s: float,
     timings: Timings,

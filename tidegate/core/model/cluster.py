@@ -34,7 +34,7 @@ class Limits:
 
 
 @frozen
-class Budget:
+class SpendingBudget:
     """Once so much is spent, nothing more is launched until the period ends. None: no budget."""
 
     usd_per_day: float | None = None
@@ -300,7 +300,7 @@ class Cluster:
     time_limit_ratio: float = 1.0
     time_limit_ratios: Mapping[str, float] = field(default_factory=dict)
     hazards: Mapping[Offering, float] = field(default_factory=dict)
-    budgets: Mapping[str, Budget] = field(default_factory=dict)
+    budgets: Mapping[str, SpendingBudget] = field(default_factory=dict)
     health_reasons: tuple[str, ...] = DEFAULT_HEALTH_REASONS
     waiting: Waiting = Waiting()
     estimates: Mapping[Offering, Estimate] = field(default_factory=dict)

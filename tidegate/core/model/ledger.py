@@ -141,7 +141,7 @@ class Bill:
 
 
 @frozen
-class Losses:
+class MonthlyLosses:
     """The interruption losses of all nodes that AWS took back in a month."""
 
     month: str  #: a month like 2026-11, in UTC
@@ -150,7 +150,7 @@ class Losses:
     saved_jobs: int  #: jobs that were signalled or requeued in time
     orphans: int = 0  #: nodes that ended themselves, having heard nothing of their head
 
-    def plus(self, stretch: "Stretch") -> "Losses":
+    def plus(self, stretch: "Stretch") -> "MonthlyLosses":
         """With what one more node lost."""
         loss = stretch.interruption_loss
         if stretch.is_orphan:

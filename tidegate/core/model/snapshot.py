@@ -5,7 +5,7 @@ from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.digest import Digest
 from tidegate.core.model.ec2 import Instance, Template
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.ledger import Charge, LaunchRecord, LaunchStatus, Losses, NodeRecord
+from tidegate.core.model.ledger import Charge, LaunchRecord, LaunchStatus, MonthlyLosses, NodeRecord
 from tidegate.core.model.market import NEVER_SEEN, SeenMarket
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting
@@ -39,7 +39,7 @@ class Snapshot:
     wanted: Wanted = ALWAYS_UP  #: what the calendar says
     stuck: tuple[Stuck, ...] = ()  #: jobs that Slurm does not start beside idle nodes
     spent: tuple[Charge, ...] = ()  #: what nodes that ended have cost in this day and month
-    losses: tuple[Losses, ...] = ()  #: what jobs lost with nodes that AWS took back
+    losses: tuple[MonthlyLosses, ...] = ()  #: what jobs lost with nodes that AWS took back
     templates: tuple[tuple[str, Template], ...] = ()  #: what new nodes of each pool are made from
     pool_history: tuple[PoolHistory, ...] = ()  #: how launches of each pool fared
     seen_market: SeenMarket = NEVER_SEEN  #: what EC2 asks, as it was read last

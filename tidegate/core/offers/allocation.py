@@ -18,7 +18,7 @@ from tidegate.core.model.ledger import Bill
 from tidegate.core.offers.spend import DAY_S, SECONDS_PER_HOUR, day_of
 
 
-class Use(StrEnum):
+class TimeUse(StrEnum):
     """What a node's time went to."""
 
     JOB = "jobs"  # of a job that ended by itself, or still runs
@@ -69,7 +69,7 @@ class Share:
     """
 
     bill: Bill
-    use: Use
+    use: TimeUse
     run: Run | None
     day: str
     usd: float
@@ -117,21 +117,21 @@ def _of_bill(
             yield _of_disk(bill, begin_s, finish_s)
             continue
         held = [run for run in runs if run.started_at_s <= begin_s < run.ended_at_s]
-        rest = Use.UNUSED if held else Use.IDLE if begin_s >= joined_at_s else Use.BOOT
+        rest = TimeUse.UNUSED if held else TimeUse.IDLE if begin_s >= joined_at_s else TimeUse.BOOT
         yield from _of_piece(bill, held, kind, rest, begin_s, finish_s)
 
 
 def _of_disk(bill: Bill, begin_s: float, end_s: float) -> Share:
     """A node that stands still has no GPUs that anybody could use."""
     usd = (end_s - begin_s) / SECONDS_PER_HOUR * bill.usd_per_hour
-    return Share(bill, Use.IDLE, None, day_of(begin_s).name, usd, 0.0)
+    return Share(bill, TimeUse.IDLE, None, day_of(begin_s).name, usd, 0.0)
 
 
 def _of_piece(
     bill: Bill,
     held: Sequence[Run],
     kind: InstanceType | None,
-    rest: Use,
+    rest: TimeUse,
     begin_s: float,
     end_s: float,
 ) -> Iterator[Share]:
@@ -147,7 +147,7 @@ def _of_piece(
     gpus = [min(run.gpus, node_gpus) for run in held]
     gpus_too_many = max(1.0, sum(gpus) / node_gpus) if node_gpus else 1.0
     for run, weight, of_run in zip(held, weights, gpus, strict=True):
-        use = Use.CUT_SHORT if run.is_cut_short else Use.JOB
+        use = TimeUse.CUT_SHORT if run.is_cut_short else TimeUse.JOB
         held_hours = hours * of_run / gpus_too_many
         idle, seen = (held_hours * part for part in _idle_and_seen(run, bill.instance_id, day))
         yield Share(bill, use, run, day, usd * weight / too_much, held_hours, idle, seen)
@@ -205,7 +205,7 @@ class Row:
 
     name: str
     gpu_hours: float
-    usd: Mapping[Use, float]
+    usd: Mapping[TimeUse, float]
     idle_gpu_hours: float = 0.0
     seen_gpu_hours: float = 0.0
 
@@ -216,7 +216,7 @@ class Row:
 
 def rows(shares: Iterable[Share], by: str) -> tuple[Row, ...]:
     """The dearest first, days in their order; what is nobody's last."""
-    usd: defaultdict[str, defaultdict[Use, float]] = defaultdict(lambda: defaultdict(float))
+    usd: defaultdict[str, defaultdict[TimeUse, float]] = defaultdict(lambda: defaultdict(float))
     gpu_hours: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     name_of = BY[by]
     for share in shares:

@@ -30,8 +30,8 @@ class Awaited:
     saves_usd: float
 
 
-class Due:
-    """Answers for one plan."""
+class Deadlines:
+    """What the deadlines of a plan's jobs ask for: on demand, spot, or to wait for spot."""
 
     def __init__(self, snapshot: Snapshot, losses: Losses) -> None:
         self._snapshot = snapshot

@@ -49,7 +49,10 @@ class _Dearest:
 
 
 class Losses:
-    """Answers for one plan; what is the same for many jobs is found once."""
+    """On which spot a job is expected to lose more than it saves, during one plan.
+
+    What is the same for many jobs is found once.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster

@@ -15,11 +15,11 @@ from tidegate.core.model.frozen import frozen
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.catalogue import Catalogue, Entry, entry, gres, lowest, vector
 from tidegate.core.offers.cost import Expected, allows_time, expected
-from tidegate.core.offers.due import Awaited, Due, late_s
+from tidegate.core.offers.due import Awaited, Deadlines, late_s
 from tidegate.core.offers.hazards import with_learnt
 from tidegate.core.offers.loss import Losses
 from tidegate.core.offers.places import SickPlace, sick_places
-from tidegate.core.offers.refused import Cheaper, Refused, Sold
+from tidegate.core.offers.refused import Cheaper, Shortages, Sold
 from tidegate.core.offers.reservations import ReservedCapacity
 
 # Offerings whose hazards differ by less than this factor are compared by price alone.
@@ -166,8 +166,8 @@ class OfferGroups:
         )
         self.reserved_capacity = ReservedCapacity(snapshot)
         self.losses = Losses(snapshot.cluster)
-        self.due = Due(snapshot, self.losses)
-        self._refused = Refused(snapshot, self.losses)
+        self.due = Deadlines(snapshot, self.losses)
+        self._refused = Shortages(snapshot, self.losses)
         self._prepaid_by: dict[tuple[object, ...], Catalogue] = {}
         self._shut: set[str] = set()
         self._shut_prepaid: set[str] = set()

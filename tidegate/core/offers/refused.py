@@ -34,8 +34,8 @@ type Sold = tuple[float, InstanceType]
 """What a node of a type is expected to cost the job until its end."""
 
 
-class Refused:
-    """Answers for one plan."""
+class Shortages:
+    """What EC2 is short of during one plan, and which jobs had better wait for it."""
 
     def __init__(self, snapshot: Snapshot, losses: Losses) -> None:
         self._now_s, self._cluster, self._losses = snapshot.now_s, snapshot.cluster, losses

@@ -10,7 +10,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from tidegate.core.model.cluster import CLUSTER_SCOPE, Budget, Cluster, payer_scopes, pool_scope
+from tidegate.core.model.cluster import (
+    CLUSTER_SCOPE,
+    Cluster,
+    SpendingBudget,
+    payer_scopes,
+    pool_scope,
+)
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Bill, Charge, NodeRecord, Phase, Stretch
@@ -265,7 +271,7 @@ def _doubted(snapshot: Snapshot) -> dict[tuple[str, str], float]:
     return found
 
 
-def _of(budget: Budget, now_s: float) -> Iterator[tuple[str, Period, float]]:
+def _of(budget: SpendingBudget, now_s: float) -> Iterator[tuple[str, Period, float]]:
     if budget.usd_per_day is not None:
         yield "day", day_of(now_s), budget.usd_per_day
     if budget.usd_per_month is not None:

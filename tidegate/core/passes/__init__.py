@@ -1,1 +1,1 @@
-"""The planner's passes, one file each, over one working state."""
+"""The planner's passes: each is given what it needs, and returns what it decides."""

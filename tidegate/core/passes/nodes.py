@@ -14,7 +14,7 @@ from tidegate.core.fleet.judge import RELEASED, Judged, Use
 from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.stopped import is_back
 from tidegate.core.fleet.templates import is_to_blame
-from tidegate.core.interruption.save import RECLAIMED, Notice, reclaim_at_s, saves
+from tidegate.core.interruption.save import RECLAIMED, InterruptionNotice, reclaim_at_s, saves
 from tidegate.core.model.calendar import NOTICE_S
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.drain_reason import DrainCode, DrainReason, sentence_of
@@ -178,7 +178,7 @@ def save_jobs(snapshot: Snapshot, fleet: Fleet) -> Iterator[Action]:
     """Signal and requeue what runs on nodes that EC2 will reclaim, also what came late."""
     timings = snapshot.cluster.timings
     notices = tuple(
-        Notice(each.member.instance_id, at_s)
+        InterruptionNotice(each.member.instance_id, at_s)
         for each in fleet.judged
         if (at_s := _taken_at_s(each, snapshot)) is not None
     )
@@ -225,7 +225,7 @@ def end_jobs(snapshot: Snapshot, fleet: Fleet) -> Iterator[Action]:
     # A look that comes late still has a minute for its orders to arrive.
     late_s = max(0.0, now_s + timings.order_ttl_s - ends_at_s)
     notices = tuple(
-        Notice(node.name, ends_at_s + late_s)
+        InterruptionNotice(node.name, ends_at_s + late_s)
         for each in fleet.judged
         if (node := each.member.node) and each.is_leaving and each.member.is_busy
     )
