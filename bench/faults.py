@@ -108,7 +108,7 @@ _OF_PLANS = (
     fault(
         "a job that a cap stops gets no verdict",
         becomes(
-            "core.passes.serve:serve_queue",
+            "core.passes.serve:_read_queue",
             "{_1.job_id: _1 for _1 in _2}",
             "{_1.job_id: _1 for _1 in _2[:1]}",
         ),
@@ -311,7 +311,7 @@ _OF_PLANS = (
     ),
     fault(
         "what a job lost is bought after its requeue",
-        becomes("core.passes.serve:serve_queue", "failed_nodes(...)", "frozenset()"),
+        becomes("core.passes.serve:_read_queue", "failed_nodes(...)", "frozenset()"),
     ),
     fault(
         "a job whose nodes fail is requeued for ever",

@@ -40,49 +40,14 @@ def serve_queue(
 
     `passed_over`: jobs that get nothing in this plan, and what they hear.
     """
-    fleet, bins, steering = room.fleet, room.bins, room.steering
-    lost = frozenset(j.member.instance_id for j in fleet.judged if j.use is Use.LOST)
-    reading, cluster = snapshot.heard.reading, snapshot.cluster
-    now_s, failed = snapshot.head_now_s, failed_nodes(fleet)
-    needs, unmet = demand(reading, cluster, lost, now_s, passed_over, failed=failed)
-    needs = _with_moved(fleet, needs)
-    queue = Queue(passed_over, needs, unmet={each.job_id: each for each in unmet})
-    steering.needs = needs
-    steering.pending = tuple({need.kind: need for need in needs}.values())
-    bins.sort()
+    queue = _read_queue(snapshot, room, passed_over)
+    needs = queue.needs
     if not needs:
         return queue
-    groups = grouped(needs)
-    left: list[int] = []
-    gangs: dict[int, list[Gang]] = {}
-    held: set[str] = set()
-    later = _Later()
-    for number, need in enumerate(needs):
-        if need.is_gang:
-            left.append(need.count)
-            if need.gang_id not in held:
-                parts = _components(needs, number)
-                gangs[number] = [hold(room, parts) for _ in range(need.count)]
-                queue.gangs += gangs[number]
-                later.note(gangs[number])
-                held.update([need.gang_id] if need.gang_id else ())
-        elif later.waits(room, purchase, need, groups[number]):
-            later.counts[number] = need.count
-            left.append(0)
-        else:
-            group, remaining = groups[number], need.count
-            if group.position < bins.end:
-                remaining = _fill(room, queue, need, group, need.count)
-            if remaining:
-                steering.waits(need)
-            group.waiting += remaining
-            left.append(remaining)
-    if any(left) and hope(bins) | free_soon(snapshot, room):
-        for number, need in enumerate(needs):
-            if left[number] and not need.is_gang:
-                remaining = _fill(room, queue, need, groups[number], left[number])
-                groups[number].waiting -= left[number] - remaining
-                left[number] = remaining
+    groups, later = grouped(needs), _Later()
+    gangs, left = _give_nodes(room, purchase, queue, groups, later)
+    if any(left) and hope(room.bins) | free_soon(snapshot, room):
+        _give_more(room, queue, groups, left)
     _bar(purchase, queue, needs, left, groups)
     later.rejoin(left, groups)
     buyer = _Buyer(snapshot, room, purchase, queue, groups)
@@ -92,6 +57,63 @@ def serve_queue(
         elif left[number]:
             buyer.serve(need, groups[number], left[number])
     return queue
+
+
+def _read_queue(snapshot: Snapshot, room: Room, passed_over: Mapping[str, Unmet]) -> Queue:
+    """The queue before anybody has a place: what its jobs need, and which need no node now."""
+    fleet, steering = room.fleet, room.steering
+    lost = frozenset(j.member.instance_id for j in fleet.judged if j.use is Use.LOST)
+    reading, cluster = snapshot.heard.reading, snapshot.cluster
+    now_s, failed = snapshot.head_now_s, failed_nodes(fleet)
+    needs, unmet = demand(reading, cluster, lost, now_s, passed_over, failed=failed)
+    needs = _with_moved(fleet, needs)
+    steering.needs = needs
+    steering.pending = tuple({need.kind: need for need in needs}.values())
+    room.bins.sort()
+    return Queue(passed_over, needs, unmet={each.job_id: each for each in unmet})
+
+
+def _give_nodes(
+    room: Room, purchase: Purchase, queue: Queue, groups: Sequence[Group], later: "_Later"
+) -> tuple[dict[int, list[Gang]], list[int]]:
+    """Give out the nodes that are there or coming: gangs hold theirs, single jobs are put on them.
+
+    Returns the gangs by the number of their first need, and of each need how many jobs have no
+    node yet. Those in `later` have none for now.
+    """
+    left: list[int] = []
+    gangs: dict[int, list[Gang]] = {}
+    held: set[str] = set()
+    for number, need in enumerate(queue.needs):
+        if need.is_gang:
+            left.append(need.count)
+            if need.gang_id not in held:
+                parts = _components(queue.needs, number)
+                gangs[number] = [hold(room, parts) for _ in range(need.count)]
+                queue.gangs += gangs[number]
+                later.note(gangs[number])
+                held.update([need.gang_id] if need.gang_id else ())
+        elif later.waits(room, purchase, need, groups[number]):
+            later.counts[number] = need.count
+            left.append(0)
+        else:
+            group, remaining = groups[number], need.count
+            if group.position < room.bins.end:
+                remaining = _fill(room, queue, need, group, need.count)
+            if remaining:
+                room.steering.waits(need)
+            group.waiting += remaining
+            left.append(remaining)
+    return gangs, left
+
+
+def _give_more(room: Room, queue: Queue, groups: Sequence[Group], left: list[int]) -> None:
+    """Put single jobs without a node on those that have been added since."""
+    for number, need in enumerate(queue.needs):
+        if left[number] and not need.is_gang:
+            remaining = _fill(room, queue, need, groups[number], left[number])
+            groups[number].waiting -= left[number] - remaining
+            left[number] = remaining
 
 
 def _with_moved(fleet: Fleet, needs: tuple[Need, ...]) -> tuple[Need, ...]:
