@@ -41,6 +41,10 @@ WILDCARDS = (
         r":ec2:[^:]*:\*:(subnet|security-group)/[a-z0-9-]+$",
         "one subnet or group by its id, whichever account shares it",
     ),
+    (
+        r":cloudformation:[^:]*:[^:]*:stack/\*/\*$",
+        "what Resource Groups asks of whoever lists a group: one may be made of a stack",
+    ),
     (r":instance/\*$", "instances are told by the cluster's tag, which a condition asks for"),
     (
         r":log-group:/tidegate/[a-z0-9/-]+:\*$",

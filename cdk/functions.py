@@ -77,7 +77,7 @@ class Functions(Construct):
         own = (
             *self._hours_statements(),
             *statements.read_prices(file.cluster, file.region),
-            *read_reservations(file.cluster),
+            *read_reservations(self, file.cluster),
         )
         self.reconcile = self._function("reconcile", own, dead=queues.dead)
         self.report = (

@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 
+from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
+from constructs import Construct
 
 from cdk.statements import statement
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import Market
 
 
-def read_reservations(cluster: Cluster) -> Sequence[iam.PolicyStatement]:
+def read_reservations(scope: Construct, cluster: Cluster) -> Sequence[iam.PolicyStatement]:
     """What is in the cluster's groups, and when its blocks end; EC2's part knows no resources."""
     has_block = any(each.market is Market.CAPACITY_BLOCK for each in cluster.reservations)
     actions = ["ec2:DescribeCapacityReservations"]
@@ -18,7 +20,23 @@ def read_reservations(cluster: Cluster) -> Sequence[iam.PolicyStatement]:
     groups = cluster.reservation_groups
     return (
         *([statement("Reservations", actions, ["*"])] if groups or has_block else []),
-        *([statement("Groups", ["resource-groups:ListGroupResources"], groups)] if groups else []),
+        *(_list_groups(scope, groups) if groups else []),
+    )
+
+
+def _list_groups(scope: Construct, groups: Sequence[str]) -> Sequence[iam.PolicyStatement]:
+    """A group may be made of tags or of a stack, so AWS asks for the rights to these of any.
+
+    Source: Resource Groups API reference, ListGroupResources, "Minimum permissions".
+    """
+    stacks = Stack.of(scope).format_arn(
+        service="cloudformation", resource="stack", resource_name="*/*"
+    )
+    of_stacks = ["cloudformation:DescribeStacks", "cloudformation:ListStackResources"]
+    return (
+        statement("Groups", ["resource-groups:ListGroupResources"], groups),
+        statement("GroupsOfTags", ["tag:GetResources"], ["*"]),
+        statement("GroupsOfStacks", of_stacks, [stacks]),
     )
 
 

@@ -133,9 +133,13 @@ def _on_topic(call: Call) -> Iterator[Check]:
 
 
 def _on_group(call: Call) -> Iterator[Check]:
+    """Resource Groups API reference, ListGroupResources, "Minimum permissions": all four."""
     group = call.params["Group"]
     arn = group if group.startswith("arn:") else call.arn(f"group/{group}")
     yield Check(f"resource-groups:{call.name}", arn)
+    yield Check("tag:GetResources", "*")
+    for action in ("DescribeStacks", "ListStackResources"):
+        yield Check(f"cloudformation:{action}", call.arn("stack/*/*", service="cloudformation"))
 
 
 def _table(service: str, rule: Rule, *names: str) -> dict[str, Rule]:

@@ -17,7 +17,7 @@ def test_each_alarm_has_a_section_that_says_what_to_do(
     dev: Stack, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     sections = {part.splitlines()[0]: part for part in PAGE.read_text().split("\n## ")[1:]}
-    kinds = ("capacity block", "everything told")
+    kinds = ("capacity block and group", "everything told")
     stacks = [dev, *(cluster_stack(stacks_of(tmp_path_factory, each)) for each in kinds)]
     alarms = [alarm for each in stacks for alarm in each.all("AWS::CloudWatch::Alarm")]
 
@@ -45,7 +45,7 @@ def test_a_block_has_an_alarm_of_its_own(
     dev: Stack, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """What never happens to a cluster it does not pay an alarm for."""
-    stack = cluster_stack(stacks_of(tmp_path_factory, "capacity block"))
+    stack = cluster_stack(stacks_of(tmp_path_factory, "capacity block and group"))
 
     def named(of: Stack) -> set[str]:
         return {each["AlarmName"] for each in of.all("AWS::CloudWatch::Alarm")}

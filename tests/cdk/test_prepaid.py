@@ -77,6 +77,11 @@ def test_a_targeted_reservation_is_named_by_a_template_that_sells_no_block(tmp_p
 
 
 GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/gpus"
+# Source: Resource Groups API reference, ListGroupResources, "Minimum permissions".
+LISTING = (
+    *("resource-groups:ListGroupResources", "tag:GetResources"),
+    *("cloudformation:DescribeStacks", "cloudformation:ListStackResources"),
+)
 
 
 def test_what_is_asked_of_a_group_ec2_cannot_sell_on_demand(tmp_path):
@@ -100,15 +105,13 @@ def test_what_is_asked_of_a_group_ec2_cannot_sell_on_demand(tmp_path):
     }
     rights = {
         name: [
-            right
-            for right in ("ListGroupResources", "DescribeCapacityReservations", GROUP)
-            if right in said
+            right for right in (*LISTING, "DescribeCapacityReservations", GROUP) if right in said
         ]
         for name, said in by_function.items()
     }
     assert rights == {
         "Planner": [GROUP],
-        "Reconcile": ["ListGroupResources", "DescribeCapacityReservations", GROUP],
+        "Reconcile": [*LISTING, "DescribeCapacityReservations", GROUP],
         "Schedule": [],
     }
     assert "ExtensionHistory" not in by_function["Reconcile"], "there is no block"

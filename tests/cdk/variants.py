@@ -110,13 +110,14 @@ VARIANTS: Mapping[str, File] = {
     ),
     "existing lustre": dev_file(network=OWN_NETWORK, lustre={"existing": LUSTRE}),
     "efa": _efa(),
-    "capacity block": dev_file(
+    "capacity block and group": dev_file(
         pools=_with_t4(
-            capacity_types=["capacity-block", "spot"],
+            capacity_types=["capacity-block", "reserved", "spot"],
             placement_group="true",
             zones=["us-east-1a"],
         ),
         reservations=[BLOCK],
+        reservation_groups=["arn:aws:resource-groups:us-east-1:123456789012:group/gpus"],
     ),
     "packages in s3": dev_file(slurm={"version": "23.11", "repositories": {"ubuntu24.04": IN_S3}}),
     "everything told": dev_file(

@@ -243,6 +243,22 @@ def test_who_am_i_needs_no_right(role: As) -> None:
     assert caller["Arn"] == f"arn:aws:sts::{ACCOUNT}:assumed-role/{role.name}/test"
 
 
+def test_to_list_a_group_takes_rights_to_what_groups_are_made_of(
+    role: As, cloud: LocalCloud
+) -> None:
+    group = f"arn:aws:resource-groups:{REGION}:{ACCOUNT}:group/gpus"
+    cloud.blocks.groups[group] = []
+    listing = allow("resource-groups:ListGroupResources", group)
+    stacks = ["cloudformation:DescribeStacks", "cloudformation:ListStackResources"]
+    role.may(listing)
+
+    refused(role.client("resource-groups").list_group_resources, Group=group)
+
+    every_stack = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/*/*"
+    role.may(listing, allow("tag:GetResources", "*"), allow(stacks, every_stack))
+    assert role.client("resource-groups").list_group_resources(Group=group)["Resources"] == []
+
+
 def test_a_managed_policy_of_aws_counts(role: As, cloud: LocalCloud) -> None:
     cloud.client("iam").attach_role_policy(
         RoleName=role.name, PolicyArn="arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
