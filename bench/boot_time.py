@@ -4,6 +4,7 @@
 
 Each window as it is, with `stopped_nodes` for as many as ever run at one time and for four, and as
 the bound (`docs/warm.md`): every node starts in 60 s. W = 0: nothing is kept running for jobs.
+Then at prices of waiting, without stopped nodes and with `stopped_nodes: auto`.
 """
 
 import sys
@@ -11,10 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.replay import WINDOWS, Window, cluster_of, trace_of
-from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.cluster import START_S, Cluster
 from tidegate.core.model.waiting import Waiting
 from tidegate.sim.replay.run import replay
-from tidegate.sim.replay.stopped import START_S
 from tidegate.sim.replay.world import Setting
 
 SMALL = WINDOWS[4:]
@@ -22,6 +22,7 @@ BOOT_S = 300.0
 # 100 GiB of gp3 in us-east-1, by the hour.
 DISK_USD_PER_HOUR = 100 * 0.08 / 730
 ALL = 10_000
+PRICES = tuple((usd, is_auto) for usd in (50.0, 100.0) for is_auto in (False, True))
 
 
 def thrifty(window: Window, stopped_nodes: int = 0) -> Cluster:
@@ -34,18 +35,26 @@ def thrifty(window: Window, stopped_nodes: int = 0) -> Cluster:
     return replace(of, pools=pools, waiting=Waiting(0.0))
 
 
+def waiting(window: Window, usd_per_job_hour: float, *, is_auto: bool) -> Cluster:
+    """At a price of waiting; `is_auto`: nodes are kept stopped for as long as it says."""
+    of = thrifty(window, ALL if is_auto else 0)
+    pools = tuple(replace(pool, is_stopped_auto=is_auto) for pool in of.pools)
+    return replace(of, pools=pools, waiting=Waiting(usd_per_job_hour))
+
+
 def main() -> None:
     print("| window | | USD | disks, USD | wait: mean | median | p95 |")
     print("|---|---|---|---|---|---|---|")
     for window in SMALL:
         trace = trace_of(Path(sys.argv[1]), window)
-        for name, stopped_nodes, boot_s in (
-            ("boot 300 s", 0, BOOT_S),
-            ("4 stopped nodes", 4, BOOT_S),
-            ("stopped nodes for all", ALL, BOOT_S),
-            ("boot 60 s", 0, START_S),
+        for name, cluster, boot_s in (
+            ("boot 300 s", thrifty(window), BOOT_S),
+            ("4 stopped nodes", thrifty(window, 4), BOOT_S),
+            ("stopped nodes for all", thrifty(window, ALL), BOOT_S),
+            ("boot 60 s", thrifty(window), START_S),
+            *((_name(usd, a), waiting(window, usd, is_auto=a), BOOT_S) for usd, a in PRICES),
         ):
-            done = replay(trace, thrifty(window, stopped_nodes), Setting(boot_s=boot_s)).outcome
+            done = replay(trace, cluster, Setting(boot_s=boot_s)).outcome
             waits, disks = (
                 done.waits,
                 sum(usd for of, usd in done.by_pool if of.endswith("stopped")),
@@ -55,6 +64,10 @@ def main() -> None:
                 f" | {waits.mean_s:.0f} s | {waits.p50_s:.0f} s | {waits.p95_s:.0f} s |",
                 flush=True,
             )
+
+
+def _name(usd_per_job_hour: float, is_auto: bool) -> str:
+    return f"W = {usd_per_job_hour:g}, {'auto' if is_auto else 'none'}"
 
 
 if __name__ == "__main__":

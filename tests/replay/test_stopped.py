@@ -5,11 +5,10 @@ from dataclasses import replace
 import pytest
 
 from tests.make import T4, cluster, pool
-from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.cluster import START_S, Cluster
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.waiting import Waiting
 from tidegate.sim.replay.run import replay
-from tidegate.sim.replay.stopped import START_S
 from tidegate.sim.replay.trace import Trace, TraceJob
 from tidegate.sim.replay.world import Setting
 

@@ -196,36 +196,6 @@ def test_a_pool_may_keep_as_many_nodes_as_its_limit_allows(tmp_path):
     assert load(tmp_path, good(change)).cluster.pools[0].min_nodes == 2
 
 
-def test_a_pool_keeps_stopped_nodes_at_the_price_of_their_disks(tmp_path):
-    change = {"pools.t4.stopped_nodes": 2, "pools.t4.capacity_types": ["on-demand"]}
-
-    pool = load(tmp_path, good(change)).cluster.pools[0]
-
-    assert pool.stopped_nodes == 2
-    assert pool.stopped_usd_per_hour == pytest.approx(100 * GIB_HOUR)
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (
-            {"pools.t4.capacity_types": ["spot"]},
-            "the pool buys spot alone, and only on-demand nodes are stopped: add on-demand to"
-            " capacity_types, or leave it out",
-        ),
-        (
-            {"pools.t4.capacity_types": ["on-demand"], "pools.t4.limits.nodes": 1},
-            "2, and the pool has at most 1 nodes (limits.nodes)",
-        ),
-    ],
-)
-def test_stopped_nodes_that_a_pool_cannot_have_are_refused(tmp_path, change, said):
-    (problem,) = problems(tmp_path, good({"pools.t4.stopped_nodes": 2, **change}))
-
-    place, _, text = problem.strip().partition(" ")
-    assert (place, text.strip()) == ("pools.t4.stopped_nodes", said)
-
-
 def test_without_a_price_on_demand_is_the_list_price_and_spot_half_of_it(tmp_path):
     cluster = load(tmp_path, good({"prices_usd_per_hour": None})).cluster
 

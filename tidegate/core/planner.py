@@ -23,6 +23,7 @@ from tidegate.core.demand.demand import in_order
 from tidegate.core.demand.held import holds
 from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.members import Member, members
+from tidegate.core.fleet.starts import startable
 from tidegate.core.fleet.templates import lessons, with_lessons
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Launch
@@ -198,7 +199,8 @@ def _passed(
     departures = retire(snapshot, fleet, purchase, bins)
     decided = (*decided, *departures.actions)
 
-    spares = want_spares(snapshot, purchase.offer_groups)
+    steering.starts = startable(snapshot, ours)
+    spares = want_spares(snapshot, purchase.offer_groups, steering.starts)
     steering.has_spares = frozenset(each for each in spares if spares[each].bought)
     queue = serve_queue(snapshot, room, purchase, {**passed_over, **watched.passed_over})
 

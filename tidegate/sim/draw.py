@@ -107,7 +107,7 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
     cluster = draw_stopped.with_stopped(stops, cluster, ON_DEMAND_USD) if is_stopping else cluster
     cluster = with_budget(stream(seed, "budget"), cluster)
     cluster = with_waiting(stream(seed, "waiting"), cluster)
-    prepaid = stream(seed, "prepaid")
+    cluster, prepaid = draw_stopped.with_auto(seed, cluster), stream(seed, "prepaid")
     arrivals = _arrivals(seed, cluster, size, safety_s, is_tight=is_tight)
     cluster, arrivals = with_idle_gpus(stream(seed, "idle gpus"), cluster, arrivals)
     cluster = with_prepaid(prepaid, cluster, size, safety_s, ON_DEMAND_USD)

@@ -4,11 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
-from tidegate.core.model.cluster import Cluster
+from tidegate.core.fleet.worth import HOUR_S, start_saves_usd
+from tidegate.core.model.cluster import Cluster, Pool
 from tidegate.core.model.ec2 import Market
 from tidegate.sim.options import Arrival
 
 SHARE = 0.12
+AUTO_SHARE = 0.4
+AUTO_KEPT_S = (600.0, 1500.0)
 # A stopped node is not started for some minutes, and a job must come for it after that.
 SAFETY_S = 2000.0
 AGAIN_S = (600.0, 1200.0)
@@ -33,6 +36,22 @@ def with_stopped(chance: Random, cluster: Cluster, on_demand_usd: Mapping[str, f
     )
     timings = replace(cluster.timings, digest_stale_s=DIGEST_STALE_S)
     return replace(cluster, pools=pools, timings=timings)
+
+
+def with_auto(seed: int, cluster: Cluster) -> Cluster:
+    """Some keep them by the price of waiting, for minutes: longer than until they may start."""
+    chance = Random(f"{seed}:stopped auto")
+    is_auto, kept_s = chance.random() < AUTO_SHARE, chance.choice(AUTO_KEPT_S)
+    if not is_auto:
+        return cluster
+
+    def priced(pool: Pool) -> Pool:
+        saves_usd = start_saves_usd(cluster, pool)
+        usd_per_hour = saves_usd / kept_s * HOUR_S or DISK_USD_PER_HOUR
+        return replace(pool, is_stopped_auto=True, stopped_usd_per_hour=usd_per_hour)
+
+    pools = (priced(each) if each.stopped_nodes else each for each in cluster.pools)
+    return replace(cluster, pools=tuple(pools))
 
 
 def _on_demand(cluster: Cluster, on_demand_usd: Mapping[str, float]) -> Cluster:

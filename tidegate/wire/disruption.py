@@ -29,7 +29,15 @@ from tidegate.core.model.frozen import frozen
 from tidegate.wire import names
 from tidegate.wire.cron import firings_after
 from tidegate.wire.problems import shown
-from tidegate.wire.section import LEAST_S, YEAR_S, Count, PositiveCount, Seconds, Section
+from tidegate.wire.section import (
+    LEAST_S,
+    MAX_KEPT_NODES,
+    YEAR_S,
+    Count,
+    PositiveCount,
+    Seconds,
+    Section,
+)
 
 _DISRUPTION = Disruption()
 _SHARE = re.compile(r"(\d{1,5})(%?)")
@@ -76,6 +84,32 @@ SecondsOrAuto = Annotated[
         {
             "anyOf": [
                 {"type": "number", "minimum": LEAST_S, "maximum": YEAR_S},
+                {"const": "auto"},
+            ],
+        }
+    ),
+]
+
+
+AUTO_COUNT = -1
+"""What `auto` is among counts."""
+
+
+def _count_or_auto(value: object, read: ValidatorFunctionWrapHandler) -> object:
+    if value == "auto":
+        return AUTO_COUNT
+    if isinstance(value, str) and not value.lstrip("-").isdigit():
+        raise ValueError(f"must be a whole number or auto, is {shown(value)}")
+    return read(value)
+
+
+CountOrAuto = Annotated[
+    Count,
+    WrapValidator(_count_or_auto),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 0, "maximum": MAX_KEPT_NODES},
                 {"const": "auto"},
             ],
         }

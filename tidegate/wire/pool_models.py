@@ -13,13 +13,20 @@ from tidegate.core.model.ec2 import InstanceType, Market
 from tidegate.wire import names
 from tidegate.wire.beside import stopped_usd_per_hour
 from tidegate.wire.budget_models import SpendingBudgetModel
-from tidegate.wire.disruption import AUTO_S, DisruptionModel, SecondsOrAuto
+from tidegate.wire.disruption import (
+    AUTO_COUNT,
+    AUTO_S,
+    CountOrAuto,
+    DisruptionModel,
+    SecondsOrAuto,
+)
 from tidegate.wire.headroom_model import Headrooms, headrooms
 from tidegate.wire.hooks import NodeHooksModel
 from tidegate.wire.names import SecurityGroups
 from tidegate.wire.node_models import GpuModel
 from tidegate.wire.root_volume import Iops, RootVolume, ThroughputMibS
 from tidegate.wire.section import (
+    MAX_KEPT_NODES,
     Count,
     InitializationRate,
     PositiveCount,
@@ -173,10 +180,15 @@ class PoolModel(Section):
     headroom_nodes: Count = Field(
         default=_POOL.headroom_nodes, description="idle nodes that are kept for the next job"
     )
-    stopped_nodes: Count = Field(
+    stopped_nodes: CountOrAuto = Field(
         default=_POOL.stopped_nodes,
         description="on-demand nodes that are stopped instead of terminated once they idled, and"
-        " started when a job comes for their type; they cost what their disks do",
+        " started when a job comes for their type; they cost what their disks do. auto: as long as"
+        " each saves more by the price of waiting than its disk costs",
+    )
+    start_s: Seconds = Field(
+        default=_POOL.start_s,
+        description="seconds from the start of a stopped node to joined, as expected",
     )
     headroom: Headrooms = Field(
         default=(), description="room that is kept free for such jobs, also beside running ones"
@@ -288,6 +300,13 @@ class PoolModel(Section):
     def paid_markets(self) -> tuple[Market, ...]:
         return tuple(market for market in self.capacity_types if not market.is_prepaid)
 
+    @property
+    def most_stopped(self) -> int:
+        """How many of its nodes may be stopped: where it follows from prices, all of them."""
+        if self.stopped_nodes != AUTO_COUNT:
+            return self.stopped_nodes
+        return MAX_KEPT_NODES if self.limits.nodes is None else self.limits.nodes
+
     def pool(self, name: str) -> Pool:
         return Pool(
             name=name,
@@ -302,7 +321,8 @@ class PoolModel(Section):
             labels=self.labels,
             min_nodes=self.min_nodes,
             headroom_nodes=self.headroom_nodes,
-            stopped_nodes=self.stopped_nodes,
+            stopped_nodes=self.most_stopped,
+            is_stopped_auto=self.stopped_nodes == AUTO_COUNT,
             stopped_usd_per_hour=stopped_usd_per_hour(self.root_volume())
             if self.stopped_nodes
             else 0.0,
@@ -312,6 +332,7 @@ class PoolModel(Section):
             is_min_types_strict=self.flexibility.strict,
             placement_group=self.placement_group,
             boot_s=self.boot_s,
+            start_s=self.start_s,
             checkpoint_s=self.checkpoint_s,
             rebalance=self.rebalance,
             disruption=self.disruption.disruption(),

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tidegate.core.model.ec2 import Market
+from tidegate.wire.disruption import AUTO_COUNT
 from tidegate.wire.parts import Parts
 from tidegate.wire.problems import Problem
 
@@ -20,6 +21,9 @@ def _stopped(parts: Parts) -> Iterator[Problem]:
         most = pool.limits.nodes
         if most is not None and count > most:
             yield Problem(place, f"{count}, and the pool has at most {most} nodes (limits.nodes)")
+        if count == AUTO_COUNT and pool.start_s >= pool.boot_s:
+            text = f"a start takes {pool.start_s:g} s and a boot {pool.boot_s:g} (boot_s)"
+            yield Problem(("pools", name, "start_s"), f"{text}: stopped nodes save nothing")
         if all(each.profiles for each in pool.selected):
             text = "nodes of a pool whose GPUs are cut as jobs ask for it are not stopped"
             yield Problem(place, f"{text}: leave it out, or name the cut (gpu.mig)")

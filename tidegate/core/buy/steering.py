@@ -5,7 +5,7 @@ become idle keeps it, at many times the price of the node that boots for that jo
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -15,7 +15,7 @@ from tidegate.core.buy.launches import OVERRIDE_PRICE_FACTOR
 from tidegate.core.demand.demand import Need, kinds_running
 from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.fleet.members import Member
-from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.cluster import Cluster, Pool
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import NodeRecord
@@ -69,7 +69,8 @@ class Steering:
 
     `closed`: nodes that Slurm starts nothing on until they are opened; `claimed`: open ones on
     which jobs start now; `needs`: what waits; `pending`: one of each kind of these; `has_spares`:
-    pools and instance types of which spare nodes are bought.
+    pools and instance types of which spare nodes are bought; `starts`: how many stopped nodes of
+    each could be started.
     """
 
     snapshot: Snapshot
@@ -83,6 +84,7 @@ class Steering:
     _waiting: set[int] = field(default_factory=set)
     _risks: dict[str, list[Need]] = field(default_factory=dict)
     has_spares: frozenset[tuple[str, str]] = frozenset()
+    starts: Mapping[tuple[str, str], int] = field(default_factory=dict)
     _own: dict[tuple[object, ...], Own | None] = field(default_factory=dict)
     _losers: dict[tuple[object, ...], list[tuple[LikeJobs, float]]] = field(default_factory=dict)
 
@@ -262,8 +264,9 @@ class Steering:
             ]
             for _, pool, entry in sorted(found, key=lambda each: each[:2]):
                 usd = entry.usd_per_hour
-                is_spare = (pool, entry.instance_type.name) in self.has_spares
-                own = Own(usd, is_spare, self._boot_s[pool])
+                pool_type = pool, entry.instance_type.name
+                is_spare = pool_type in self.has_spares
+                own = Own(usd, is_spare, self._up_s(need, pool_type, market))
                 if self.usage.room(pool, 1, Load.of(entry.instance_type, usd))[0]:
                     return own
                 first = first or own
@@ -276,9 +279,21 @@ class Steering:
         wait_usd = 0.0 if own.is_spare else need.wait_usd_per_hour
         return own.usd_per_hour * (runs_s + own.boot_s) + wait_usd * own.boot_s
 
+    def _up_s(self, need: Need, pool_type: tuple[str, str], market: Market) -> float:
+        """Until its own node is up: a start where one stands stopped for each job that waits."""
+        pool = self._pools[pool_type[0]]
+        is_started = market is Market.ON_DEMAND and need.nodes == 1 and not need.is_gang
+        if is_started and self.starts.get(pool_type, 0) >= max(self._num_waiting, 1):
+            return min(pool.start_s, pool.boot_s)
+        return pool.boot_s
+
     @cached_property
-    def _boot_s(self) -> dict[str, float]:
-        return {pool.name: pool.boot_s for pool in self.snapshot.cluster.pools}
+    def _num_waiting(self) -> int:
+        return sum(need.count * need.nodes for need in self.needs)
+
+    @cached_property
+    def _pools(self) -> dict[str, Pool]:
+        return {pool.name: pool for pool in self.snapshot.cluster.pools}
 
     @cached_property
     def _nodes(self) -> dict[str, Node]:

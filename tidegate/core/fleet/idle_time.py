@@ -13,6 +13,7 @@ twice what one would have paid who knew what comes.
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
+from tidegate.core.fleet.worth import wait_usd_per_hour
 from tidegate.core.model.cluster import Cluster, Pool
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.slurm import Job, Node
@@ -41,16 +42,18 @@ def idle_s(
     return min(times, key=lambda time_s: (_cost_s(waits, time_s, boot_worth_s), time_s))
 
 
-def boot_worth_s(cluster: Cluster, pool: Pool, usd_per_hour: float) -> float:
+def boot_worth_s(
+    cluster: Cluster, pool: Pool, usd_per_hour: float, *, is_stopped: bool = False
+) -> float:
     """For how long a node of this price may idle at the cost of a boot and of a job's wait for it.
 
-    Nobody knows whose job comes: the dearest of the pool's partitions counts, no QOS or account.
-    What is paid for in advance is never let go to save money.
+    `is_stopped`: it would be stopped, and its next boot is a start. What is paid for in advance is
+    never let go to save money.
     """
+    boot_s = min(pool.start_s, pool.boot_s) if is_stopped else pool.boot_s
     if usd_per_hour <= 0.0:
-        return pool.boot_s
-    partitions = [each.name for each in cluster.partitions if pool.name in each.pools]
-    return pool.boot_s * (1.0 + cluster.waiting.usd(partitions, "", "") / usd_per_hour)
+        return boot_s
+    return boot_s * (1.0 + wait_usd_per_hour(cluster, pool) / usd_per_hour)
 
 
 def _cost_s(waits: Sequence[float], time_s: float, boot_worth_s: float) -> float:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tidegate.core.fleet.members import Member
+from tidegate.core.fleet.worth import why_not_worth
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import InstanceState
 from tidegate.core.model.ledger import NodeRecord, Phase
@@ -94,7 +95,7 @@ def why_stale(record: NodeRecord, snapshot: Snapshot) -> str:
     kept = stopped_of(snapshot, pool.name)[: pool.stopped_nodes]
     if record not in kept:
         return f"pool {pool.name} keeps {pool.stopped_nodes} stopped nodes"
-    return why_outdated(record, pool, snapshot)
+    return why_not_worth(record, pool, snapshot) or why_outdated(record, pool, snapshot)
 
 
 def why_outdated(record: NodeRecord, pool: Pool, snapshot: Snapshot) -> str:

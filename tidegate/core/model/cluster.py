@@ -75,6 +75,12 @@ class Rebalance(StrEnum):
     DRAIN = "drain"
 
 
+# From StartInstances to a place in Slurm, of a node that was stopped. Nobody has measured it here;
+# AWS says of a warm pool's stopped instances that they serve in as little as 30 s
+# (EC2 Auto Scaling, announcement of warm pools, 2021), and slurmd comes after that.
+START_S = 60.0
+
+
 @frozen
 class Pool:
     """Nodes of one kind of use; `weight`: higher is tried first (Karpenter's word).
@@ -87,7 +93,8 @@ class Pool:
     happen. `boot_s` is the expected time from launch to joined. `checkpoint_s`: how much
     work a requeued job of this pool loses at most, None: all of it. So many nodes that idled
     out are stopped instead of terminated, and cost what their disks do: `stopped_usd_per_hour`
-    each.
+    each; `is_stopped_auto`: no more than these, and each no longer than it is worth that.
+    `start_s` is the expected time from the start of a stopped one to joined.
     """
 
     name: str
@@ -107,11 +114,13 @@ class Pool:
     is_min_types_strict: bool = False
     placement_group: bool = False
     boot_s: float = 300.0
+    start_s: float = START_S
     checkpoint_s: float | None = None
     rebalance: Rebalance = Rebalance.IGNORE
     disruption: Disruption = DEFAULT_DISRUPTION
     is_idle_auto: bool = False
     stopped_nodes: int = 0
+    is_stopped_auto: bool = False
     stopped_usd_per_hour: float = 0.0
 
     @property

@@ -11,10 +11,12 @@ from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.idle_check import asked_on
 from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.fleet.members import Member
+from tidegate.core.fleet.starts import stopped_room
 from tidegate.core.fleet.templates import history_of
 from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.drain_reason import DrainCode, DrainReason
+from tidegate.core.model.ec2 import Market
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Action
 from tidegate.core.model.slurm import Node
@@ -127,6 +129,7 @@ def idle_nodes(
     by_reason: dict[str, list[str]] = {}
     prepaid: list[tuple[Member, float]] = []
     places = Counter(each.member.pool for each in idle if each.member.instance_id in unused)
+    room = stopped_room(snapshot)
     for each in _in_turn(snapshot, idle, replaced):
         node, pool = each.member.node, snapshot.cluster.pool(each.member.pool)
         assert node is not None
@@ -142,7 +145,7 @@ def idle_nodes(
                 history_of(snapshot, pool.name),
                 places[pool.name],
                 now_s=snapshot.now_s,
-                boot_worth_s=idle_time.boot_worth_s(snapshot.cluster, pool, _usd_per_hour(each)),
+                boot_worth_s=_boot_worth_s(snapshot, pool, each, room),
             )
         if pool is None:
             reason = f"its pool {each.member.pool} is not in the cluster file any more"
@@ -159,10 +162,22 @@ def idle_nodes(
                 continue
             above[pool.name] -= 1
             ready.let_go(each.member)
+            room[pool.name] -= _is_on_demand(each)
             reason = f"idle for {kept_s:.0f} s and no pending job needs it"
             by_reason.setdefault(reason, []).append(node.name)
     going = {reason: tuple(names) for reason, names in by_reason.items()}
     return IdleNodes(going, tuple(prepaid), above)
+
+
+def _boot_worth_s(snapshot: Snapshot, pool: Pool, each: Judged, room: Mapping[str, int]) -> float:
+    """`room`: how many more nodes pools keep stopped, of which the next boot is a start."""
+    is_stopped = room.get(pool.name, 0) > 0 and _is_on_demand(each)
+    usd = _usd_per_hour(each)
+    return idle_time.boot_worth_s(snapshot.cluster, pool, usd, is_stopped=is_stopped)
+
+
+def _is_on_demand(each: Judged) -> bool:
+    return each.member.offering.market is Market.ON_DEMAND
 
 
 def _in_turn(snapshot: Snapshot, idle: Iterable[Judged], replaced: Collection[str]) -> list[Judged]:

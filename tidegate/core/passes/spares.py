@@ -20,6 +20,7 @@ from tidegate.core.fleet.arrivals import SPARE_MAX, saved, until, used, with_job
 from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.templates import history_of
 from tidegate.core.fleet.week import Forecast, forecast, hour_at, is_trusted
+from tidegate.core.fleet.worth import start_share
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import InstanceType, Market
 from tidegate.core.model.frozen import frozen
@@ -76,9 +77,14 @@ def learn_arrivals(
         yield Learn(replace(history, newest_job=newest), said, COUNTED)
 
 
-def want_spares(snapshot: Snapshot, offer_groups: OfferGroups) -> dict[PoolType, Spares]:
-    """How many spare nodes of each type are worth what they cost."""
-    return dict(_wanted(snapshot, offer_groups))
+def want_spares(
+    snapshot: Snapshot, offer_groups: OfferGroups, starts: Mapping[PoolType, int]
+) -> dict[PoolType, Spares]:
+    """How many spare nodes of each type are worth what they cost.
+
+    `starts`: how many stopped nodes of each type could be started.
+    """
+    return dict(_wanted(snapshot, offer_groups, starts))
 
 
 def buy_spares(
@@ -103,7 +109,9 @@ def buy_spares(
     return spares
 
 
-def _wanted(snapshot: Snapshot, offer_groups: OfferGroups) -> Iterator[tuple[PoolType, Spares]]:
+def _wanted(
+    snapshot: Snapshot, offer_groups: OfferGroups, starts: Mapping[PoolType, int]
+) -> Iterator[tuple[PoolType, Spares]]:
     most_usd = snapshot.cluster.waiting.most_usd
     if not most_usd or not snapshot.wanted.is_up:
         return
@@ -117,7 +125,9 @@ def _wanted(snapshot: Snapshot, offer_groups: OfferGroups) -> Iterator[tuple[Poo
                 continue
             now = until(arrivals, pool.boot_s, snapshot.now_s)
             ahead = forecast(now.week, hour_at(snapshot.now_s + pool.boot_s), pool.boot_s)
-            yield (pool.name, now.instance_type), _spares(now, ahead, most_usd, usd_per_hour)
+            pool_type = pool.name, now.instance_type
+            saving = _Saving(most_usd, starts.get(pool_type, 0), start_share(pool))
+            yield pool_type, _spares(now, ahead, saving, usd_per_hour)
 
 
 class Ready:
@@ -152,27 +162,57 @@ def spare_room(snapshot: Snapshot, bins: Bins, pool_type: PoolType) -> float:
     return sum(_free(snapshot, each) for each in every if pool_type_of(each) == pool_type)
 
 
-def _spares(arrivals: Arrivals, ahead: Forecast, most_usd: float, usd_per_hour: float) -> Spares:
+@frozen
+class _Saving:
+    """What a spare node saves at this price of waiting beside so many stopped ones, whose start
+    takes this part of a boot.
+    """
+
+    most_usd: float
+    stopped: int
+    start_share: float
+
+    def usd(self, spare: SpareNode, behind: SpareNode) -> float:
+        """The job that finds it saves a start where one stands stopped. `behind`: the place that
+        many further on, whose job then finds the last of these, and saves the rest of a boot.
+        """
+        if not self.stopped:
+            return self.most_usd * saved(spare)
+        share = self.start_share
+        return self.most_usd * (share * saved(spare) + (1 - share) * saved(behind))
+
+
+def _spares(arrivals: Arrivals, ahead: Forecast, saving: _Saving, usd_per_hour: float) -> Spares:
     """How many spare nodes of one type pay for themselves, by what came lately or, where that has
     been less wrong, by what comes at this hour.
     """
     bought, why, kept = 0, "", 0
     for number in range(SPARE_MAX):
-        late = arrivals.spare[number] if number < len(arrivals.spare) else SpareNode()
-        each = ahead.spare(number) if is_trusted(arrivals.week) else late
-        each = max(late, each, key=saved)
-        saves_usd, costs_usd = most_usd * saved(each), usd_per_hour * (1 - used(each))
+        late = _late(arrivals, number)
+        each = _expected(arrivals, ahead, number)
+        behind = _expected(arrivals, ahead, number + saving.stopped)
+        saves_usd, costs_usd = saving.usd(each, behind), usd_per_hour * (1 - used(each))
         if saves_usd <= 0 or saves_usd < costs_usd:
             break
         if bought == kept and saves_usd >= BUY_FACTOR * costs_usd:
             bought += 1
-            by = _by_late(ahead) if each is late else _by_week(arrivals.instance_type, ahead)
+            by = _by_late(ahead) if each == late else _by_week(arrivals.instance_type, ahead)
             why = (
                 f"by {by} a spare {arrivals.instance_type} saves {saves_usd:.2f} USD of"
                 f" waiting an hour, and idles for {costs_usd:.2f}"
             )
         kept += 1
     return Spares(bought, kept, why)
+
+
+def _late(arrivals: Arrivals, number: int) -> SpareNode:
+    return arrivals.spare[number] if number < len(arrivals.spare) else SpareNode()
+
+
+def _expected(arrivals: Arrivals, ahead: Forecast, number: int) -> SpareNode:
+    """Whichever of the two forecasts asks for more."""
+    late = _late(arrivals, number)
+    return max(late, ahead.spare(number), key=saved) if is_trusted(arrivals.week) else late
 
 
 def _by_late(ahead: Forecast) -> str:

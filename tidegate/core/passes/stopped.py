@@ -1,13 +1,14 @@
 """Nodes that are stopped instead of terminated, and started instead of bought."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tidegate.core.buy.dealing import jobs_of
 from tidegate.core.fleet.judge import RELEASED
 from tidegate.core.fleet.members import Member
-from tidegate.core.fleet.stopped import is_startable, stopped_of, why_outdated
+from tidegate.core.fleet.starts import stopped_room
+from tidegate.core.fleet.stopped import is_startable, why_outdated
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.drain_reason import DrainCode
 from tidegate.core.model.ec2 import Market, Offering
@@ -31,12 +32,7 @@ def stop_instead(
     if not any(pool.stopped_nodes for pool in snapshot.cluster.pools):
         return list(actions)
     members = {each.instance_id: each for each in ours}
-    room = Counter(
-        {
-            pool.name: pool.stopped_nodes - len(stopped_of(snapshot, pool.name))
-            for pool in snapshot.cluster.pools
-        }
-    )
+    room = stopped_room(snapshot)
     found: list[Action] = []
     stopping: dict[str, list[str]] = defaultdict(list)
     for action in actions:
@@ -92,6 +88,8 @@ def start_stopped(
     for each in ours:
         if each.record and each.record.offering not in resting and is_startable(each, snapshot):
             ready[each.pool, each.record.offering].append(each.record)
+    for those in ready.values():  # what is not wanted stands longest, and goes
+        those.sort(key=lambda one: (-(one.stopped_at_s or 0.0), one.instance_id))
     room = launches_max - len(launches)
     number = len(launches)
     for launch in launches:

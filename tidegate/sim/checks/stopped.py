@@ -3,7 +3,7 @@
 from collections import Counter
 
 from tidegate.core.model.ec2 import FleetRequest, Market
-from tidegate.core.model.ledger import Phase
+from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.sim.checks.ending import BAD_LUCK_S, RECONCILE_S
 from tidegate.sim.checks.witness import Check, Witness
 
@@ -32,7 +32,21 @@ class StoppedNodesKept(Check):
             if nodes[name].offering.market is not Market.ON_DEMAND:
                 raise self.broken(f"{name} is {nodes[name].offering.market}")
             is_lost = nodes[name].phase is Phase.TERMINATED
+            is_dear = self._is_dear(nodes[name])
+            self._count(f"{name} is not worth its disk", seconds, is_over=is_dear)
             self._count(f"{name} is stopped and nobody knows it", seconds, is_over=is_lost)
+
+    def _is_dear(self, node: NodeRecord) -> bool:
+        """Its disk has cost more than a start saves, or a start saves nothing."""
+        cluster = self.world.cluster
+        pool = cluster.pool(node.pool)
+        if pool is None or not pool.is_stopped_auto or node.stopped_at_s is None:
+            return False
+        later_s = max(pool.boot_s - pool.start_s, 0.0)
+        partitions = [each.name for each in cluster.partitions if pool.name in each.pools]
+        saves_usd = cluster.waiting.usd(partitions, "", "") * later_s / 3600
+        stood_s = self.world.clock.now_s() - node.stopped_at_s
+        return stood_s / 3600 * pool.stopped_usd_per_hour > saves_usd
 
     def _count(self, what: str, seconds: float, *, is_over: bool) -> None:
         self._over_s[what] = int(is_over and self._over_s[what] + seconds)

@@ -7,9 +7,6 @@ from tidegate.core.model.ec2 import Instance, InstanceState
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import NodeRecord, Phase
 
-# From its start to its place in Slurm. Nobody has measured it on AWS.
-START_S = 60.0
-
 
 @frozen
 class Stopped:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from tidegate.core.buy.dealing import shares
 from tidegate.core.fleet.week import HOUR_S, is_trusted
+from tidegate.core.fleet.worth import kept_s
 from tidegate.core.model.digest import Digest, Stamp
 from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.ec2 import Instance, InstanceState, Market, Offering
@@ -18,7 +19,7 @@ from tidegate.core.model.stuck import Stuck
 from tidegate.core.offers.spend import charges
 from tidegate.core.planner import plan
 from tidegate.sim.replay.state import Machine
-from tidegate.sim.replay.stopped import START_S, Stopped
+from tidegate.sim.replay.stopped import Stopped
 from tidegate.sim.replay.world import HEARTBEAT_S, World
 
 # While nothing waits, runs or is up the head's agent reports so often.
@@ -132,7 +133,7 @@ class Tidegate:
         offerings = launch.offerings
         if launch.starts:
             self._count_disk(self._stopped.pop(launch.starts), world.now_s)
-            pool = replace(pool, boot_s=min(START_S, pool.boot_s))
+            pool = replace(pool, boot_s=min(pool.start_s, pool.boot_s))
         if gang:
             machines = list(world.machines.values())
             whole = world.fleets.whole_at(offerings, missing, machines, world.now_s)
@@ -213,10 +214,11 @@ class Tidegate:
         """It ends, or is stopped as the planner would."""
         record, is_released = self._records[machine.name], world.release(machine)
         pool = world.cluster.pool(machine.pool)
+        most = pool.stopped_nodes if pool and kept_s(world.cluster, pool) else 0
         kept = sum(each.record.pool == machine.pool for each in self._stopped.values())
         is_idle = code_of(order.text) is DrainCode.EMPTY
         is_on_demand = machine.offering.market is Market.ON_DEMAND
-        if pool and is_released and is_idle and is_on_demand and kept < pool.stopped_nodes:
+        if pool and is_released and is_idle and is_on_demand and kept < most:
             self._stopped[machine.name] = Stopped(record, pool, world.now_s)
         return is_released
 
