@@ -11,7 +11,7 @@ from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Plan, Send
-from tidegate.core.offers.reservations import block_drains_at_s, named_by
+from tidegate.core.offers.reservations import active, block_drains_at_s, named_by
 from tidegate.core.planner import plan
 
 HOUR_S = 3600.0
@@ -153,3 +153,12 @@ def test_a_node_leaves_before_the_end_of_its_own_block_and_not_of_another_of_its
 
     assert does("cr-1") == []
     assert sorted(does("cr-2")) == [OrderKind.DRAIN, OrderKind.REQUEUE]
+
+
+@pytest.mark.parametrize(("market", "is_used"), [(Market.RESERVED, True), (BLOCK.market, False)])
+def test_nodes_of_a_block_alone_leave_before_its_end(market: Market, is_used: bool) -> None:
+    """EC2 ends those of a block half an hour early; other reservations last until their end."""
+    of = two_blocks()
+    ends = replace(of.reservations[0], market=market, ends_at_s=NOW_S + 1800)
+
+    assert [*active(replace(of, reservations=(ends,)), NOW_S)] == [ends] * is_used

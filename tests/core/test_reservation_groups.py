@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from tests.core.reading import launches
-from tests.make import NOW_S, T4, ZONE, cluster, instance, job, placement, pool, snapshot
+from tests.make import A10G, NOW_S, T4, ZONE, cluster, instance, job, placement, pool, snapshot
 from tidegate.core.model.capacity import (
     BlockState,
     Extension,
@@ -73,6 +73,14 @@ def test_what_comes_into_a_group_or_leaves_it_is_followed() -> None:
     assert bought(seen(of, odcr("cr-1")), 2) == [(Market.RESERVED, 1), (Market.SPOT, 1)]
     assert bought(seen(of, odcr("cr-1"), odcr("cr-2")), 2) == [(Market.RESERVED, 2)]
     assert bought(seen(of, odcr("cr-2")), 1) == [(Market.RESERVED, 1)]
+
+
+def test_one_pool_of_several_takes_nodes_from_a_group() -> None:
+    of = grouping()
+    other = pool("a10g", (A10G,))
+    both = replace(of, pools=(*of.pools, other), prices={**of.prices, **cluster(other).prices})
+
+    assert bought(seen(both, odcr("cr-1")), 1) == [(Market.RESERVED, 1)]
 
 
 def test_places_that_are_taken_in_any_member_are_not_asked_for_again() -> None:

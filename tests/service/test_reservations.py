@@ -1,6 +1,6 @@
 """Reading the account's reservations: what is kept of it, and what happens when it is not read."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -8,6 +8,7 @@ from tests.core.test_reservation_groups import BLOCK, GROUP, extended, grouping,
 from tests.make import job
 from tests.service.conftest import World
 from tidegate.core.model.capacity import BlockState, ExtensionState, Holding
+from tidegate.core.model.cluster import Reservation
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.errors import Throttled
 from tidegate.core.model.seen_reservations import NONE_SEEN, SeenReservations
@@ -119,8 +120,9 @@ def test_an_extension_that_is_not_paid_for_is_said(
     assert words in said
 
 
-def test_nothing_is_asked_where_nothing_is_named() -> None:
-    owning = Owning(World())
+@pytest.mark.parametrize("named", [(), (odcr("cr-1"),)])
+def test_nothing_is_asked_where_no_group_or_block_is_named(named: tuple[Reservation, ...]) -> None:
+    owning = Owning(World(replace(grouping(*named), reservation_groups=())))
     owning.feed.trouble = Throttled("asked all the same")
 
     assert owning.refresh() == NONE_SEEN
