@@ -178,7 +178,7 @@ def _reserve(asked: _Asked, id: str, kind: str, instance_type: str, done: Transl
 
 
 def _pool_name(queue: str, resource: str, taken: Container[str]) -> str:
-    """At most 31 characters that a pool may have, a letter first, and none that another pool has."""
+    """At most 31 characters that a pool may have, a letter first, and no other one has."""
     name = re.sub(r"[^a-z0-9]+", "-", f"{queue}-{resource}".lower())
     name = name if name[0].isalpha() else f"p{name}"
     names = (name[:31], *(f"{name[:28]}-{number}" for number in range(2, 100)))
