@@ -260,6 +260,44 @@ def test_a_finding_names_pool_fact_and_source():
     assert "NVIDIA Data Center Drivers" in found.source
 
 
+def head(**changes: object) -> list[tuple[str, bool]]:
+    file = parse_cluster(yaml.safe_dump(good({"head.image": OWN, **changes})), "test.yaml")
+    return [each for each in told(file) if each[0] == "R24"]
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "more", "found"),
+    [
+        ("t2.nano", {}, [("R24", True)]),
+        ("t3.micro", {}, [("R24", False)]),
+        ("t3.small", {}, []),
+        ("t3.small", {"slurm.accounting": True}, [("R24", False)]),
+        ("t3.medium", {"slurm.accounting": True}, []),
+    ],
+)
+def test_a_head_has_memory_for_what_runs_on_it(instance_type, more, found):
+    assert head(**{"head.instance_type": instance_type, **more}) == found
+
+
+@pytest.mark.parametrize(
+    ("instance_types", "rules"),
+    [
+        (["g4dn.xlarge", "m6i.large"], ["R23"]),
+        (["g4dn.xlarge", "g5.xlarge"], []),
+        (["m6i.large", "m6i.xlarge"], []),
+    ],
+)
+def test_a_pool_with_and_without_gpus_is_told_what_that_means(instance_types, rules):
+    change = {
+        "pools.t4.instance_types": instance_types,
+        "prices_usd_per_hour": {each: {"on-demand": 9.0, "spot": 3.0} for each in instance_types},
+    }
+
+    file = parse_cluster(yaml.safe_dump(good(change)), "test.yaml")
+
+    assert [rule for rule, _ in told(file) if rule == "R23"] == rules
+
+
 def test_every_rule_that_is_found_is_in_the_list():
     for instance_type in ("p3dn.24xlarge", "g4dn.xlarge"):
         for image in ("dlami", "install"):

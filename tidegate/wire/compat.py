@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tidegate.core.model.cluster import Pool
+from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.compat_facts import Finding, facts_of, load_compat, sources
 from tidegate.wire.compat_software import Card, card_rules, software_of, software_rules
 from tidegate.wire.config import ClusterFile
@@ -10,6 +11,12 @@ from tidegate.wire.node_models import GpuModel
 
 # Source: EKS's notes on g7, "rejects p3, p3dn, g6f".
 NO_FRACTIONS_FROM = 595
+# The least that Canonical's cloud image needs.
+UBUNTU_MIB = 1024
+UBUNTU_SOURCE = "Ubuntu Server documentation, System requirements"
+# Not measured on EC2: Ubuntu's least and as much for Slurm; MariaDB's buffers alone are 256 MiB.
+HEAD_MIB = 2 * UBUNTU_MIB
+HEAD_MIB_WITH_DATABASE = 4 * UBUNTU_MIB
 
 
 def findings(file: ClusterFile) -> tuple[Finding, ...]:
@@ -24,7 +31,9 @@ def findings(file: ClusterFile) -> tuple[Finding, ...]:
     found += [each for pool in pools if pool.name in file.efa for each in _efa(pool, file)]
     found += [each for name, gpu in file.gpu.items() for each in _shared(name, gpu, file)]
     found += [each for pool in pools for each in _fractions(pool, file)]
+    found += [each for pool in pools for each in _mixed(pool)]
     found += _own_image(file)
+    found += _head(file)
     found += software_rules(has)
     return tuple(sorted(dict.fromkeys(found), key=lambda each: not each.is_error))
 
@@ -47,6 +56,36 @@ def _counts(pool: Pool) -> Iterator[Finding]:
             place = f"pools.{pool.name}: {each.name}"
             text = f"{each.gpus} GPUs in the catalogue, {row['count']} in the facts"
             yield Finding("R13", False, place, text, sources(["moto521"]))
+
+
+def _mixed(pool: Pool) -> Iterator[Finding]:
+    """A job without GPUs takes what is cheapest, and idle nodes of any type before it."""
+    plain = [each.name for each in pool.instance_types if not each.gpus]
+    if plain and len(plain) < len(pool.instance_types):
+        text = (
+            f"has types without GPUs ({plain[0]}) beside types with GPUs: a job without GPUs may"
+            " take room on a node with idle GPUs, which then stays for it; use two pools"
+        )
+        yield Finding("R23", False, f"pools.{pool.name}", text, "Slurm, select/cons_tres")
+
+
+def _head(file: ClusterFile) -> Iterator[Finding]:
+    """The least on which Ubuntu runs at all, and what Slurm and the agent need beside it."""
+    row = load_catalogue().get(file.head.instance_type)
+    if row is None or file.existing.head:
+        return
+    name, mib = row.instance_type.name, row.instance_type.memory_mib
+    has_more = file.slurm.has_accounting or file.monitoring.prometheus
+    wanted = HEAD_MIB_WITH_DATABASE if has_more else HEAD_MIB
+    is_error = mib < UBUNTU_MIB
+    if not is_error and mib >= wanted:
+        return
+    beside = ", with a database or Prometheus beside them" if has_more else ""
+    text = (
+        f"{name} has {mib} MiB: slurmctld and the agent{beside} want {wanted}, or the kernel may"
+        " end one of them; take a larger one"
+    )
+    yield Finding("R24", is_error, "head.instance_type", text, UBUNTU_SOURCE)
 
 
 def _fractions(pool: Pool, file: ClusterFile) -> Iterator[Finding]:
