@@ -8,13 +8,11 @@ import pytest
 from tests.cdk.made import Stack, dev_file, joined, synthesized
 
 OURS, THEIRS = "sg-0a1b2c3d4e5f60001", "sg-0a1b2c3d4e5f60002"
-NETWORK = {
-    "vpc": "vpc-0a1b2c3d4e5f60000",
-    "subnets": {
-        "us-east-1a": "subnet-0a1b2c3d4e5f60001",
-        "us-east-1b": "subnet-0a1b2c3d4e5f60002",
-    },
+SUBNETS = {
+    "us-east-1a": "subnet-0a1b2c3d4e5f60001",
+    "us-east-1b": "subnet-0a1b2c3d4e5f60002",
 }
+NETWORK = {"vpc": "vpc-0a1b2c3d4e5f60000", "subnets": SUBNETS}
 FILES = "sg-0a1b2c3d4e5f60003"
 FILE_SYSTEMS = [
     {"directory": "/data", "efs": "fs-0a1b2c3d", "security_group": FILES},
@@ -204,6 +202,6 @@ def test_what_another_account_shares_may_be_launched_into(stacks: dict[str, Stac
 
     accounts = {arn.split(":", 5)[5]: arn.split(":")[4] for arn in map(joined, asked)}
 
-    subnets = [f"subnet/{each}" for each in NETWORK["subnets"].values()]
+    subnets = [f"subnet/{each}" for each in SUBNETS.values()]
     lent = [each for each, account in accounts.items() if account == "*"]
     assert sorted(lent) == sorted([*subnets, f"security-group/{OURS}", f"security-group/{THEIRS}"])
