@@ -127,7 +127,7 @@ _OF_PLANS = (
     ),
     fault(
         "a node keeps the price that it was launched at",
-        becomes("core.planner:_passed", "reprice(...)", "()"),
+        becomes("core.planner:_attempt", "reprice(...)", "()"),
     ),
     fault(
         "what is in a reservation is not counted",

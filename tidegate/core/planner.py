@@ -135,7 +135,7 @@ def considered(snapshot: Snapshot, launches_max: int = LAUNCHES_MAX) -> Consider
     """What a plan is made from. The snapshot has a digest."""
     fleet = members(snapshot)
     learns = lessons(snapshot, fleet)
-    made = _served(with_lessons(snapshot, learns), fleet, launches_max)
+    made = _last_attempt(with_lessons(snapshot, learns), fleet, launches_max)
     return replace(made, actions=(*learns, *made.actions))  # the passes learn the same and more
 
 
@@ -156,8 +156,8 @@ def _in_silence(snapshot: Snapshot, launches_max: int) -> Iterator[Action]:
     yield from replacements(snapshot, ours, launches_max)
 
 
-def _served(snapshot: Snapshot, fleet: Sequence[Member], launches_max: int) -> Considered:
-    """What all passes decide.
+def _last_attempt(snapshot: Snapshot, fleet: Sequence[Member], launches_max: int) -> Considered:
+    """What all passes decide in the last of the attempts that caps of accounting ask for.
 
     A job that gets no capacity holds no place under a cap of accounting: where there are caps,
     the passes run again without such jobs and those like them, so that others may have their
@@ -168,7 +168,7 @@ def _served(snapshot: Snapshot, fleet: Sequence[Member], launches_max: int) -> C
     has_caps = bool(reading.associations or reading.licences)
     attempts_max = _attempts_max(snapshot)
     for attempt in range(1, attempts_max + 1):
-        made = _passed(snapshot, fleet, passed_over, launches_max)
+        made = _attempt(snapshot, fleet, passed_over, launches_max)
         queue = made.queue
         refused = queue.refused
         is_capped = has_caps and len(queue.unmet) > len(refused)
@@ -180,7 +180,7 @@ def _served(snapshot: Snapshot, fleet: Sequence[Member], launches_max: int) -> C
     return made
 
 
-def _passed(
+def _attempt(
     snapshot: Snapshot,
     ours: Sequence[Member],
     passed_over: Mapping[str, Unmet],
