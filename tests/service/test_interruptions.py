@@ -353,3 +353,17 @@ def test_late_news_of_a_stop_is_none_of_the_node_that_was_started_since() -> Non
 
     assert world.control().interrupt([stopped]).dead == ()
     assert world.control().interrupt([replace(stopped, at_s=since)]).dead == ("i-1",)
+
+
+@pytest.mark.parametrize("in_s", [None, 3600.0])
+def test_what_aws_said_of_a_host_cordons_no_node_that_was_started_on_another(
+    in_s: float | None,
+) -> None:
+    world = world_with_a_node()
+    known = replace(world.ledger.all_nodes["i-1"], is_started=True)
+    world.ledger.all_nodes["i-1"] = known
+    said = replace(maintenance(world, in_s=in_s), said_at_s=known.launched_at_s - 60)
+
+    assert world.control().interrupt([said]).cordoned == ()
+    since = replace(said, said_at_s=known.launched_at_s + 60)
+    assert world.control().interrupt([since]).cordoned == ("i-1",)

@@ -34,7 +34,7 @@ from tidegate.core.model.events import (
     News,
     NodeOrphaned,
     RebalanceRecommendation,
-    StateChange,
+    said_at_s,
     subjects,
 )
 from tidegate.core.model.frozen import frozen
@@ -307,8 +307,11 @@ def _orphans(news: Sequence[News], records: Mapping[str, NodeRecord]) -> dict[st
 
 
 def _is_of_former(news: News, record: NodeRecord) -> bool:
-    """It is about what the node was before it was started again."""
-    at_s = news.at_s if isinstance(news, StateChange) else None
+    """It is about what the node was before it was started again, on another host.
+
+    Source: EC2 user guide, "Instance retirement": a start moves an instance to new hardware.
+    """
+    at_s = said_at_s(news)
     return record.is_started and at_s is not None and at_s < record.launched_at_s
 
 

@@ -43,7 +43,7 @@ FAULTS = {
     "places": "GPUs fail: of what is bought first nearly all, of other nodes some",
     "image": "what is deployed makes nodes that do not boot, have no GPU, fail all jobs, are slow",
     "tests": "idle nodes are tested: some fail, or the test errs and all do",
-    "starts": "what EC2 starts stops again, and people end and start what is stopped",
+    "starts": "what EC2 starts stops again, people touch what is stopped, old words come late",
     "prices": "the market's prices move; who is asked for them errs, fails or is silent",
 }
 

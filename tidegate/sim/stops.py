@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tidegate.core.model.ec2 import Instance, InstanceState
-from tidegate.core.model.events import StateChange
+from tidegate.core.model.events import HealthCategory, HealthNotice, StateChange
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.draw import stream
 
@@ -39,6 +39,10 @@ class _Stops:
             world.at(touched_s, lambda: self._end(name))
         elif luck < 0.3:
             world.at(touched_s, lambda: self._start(name))
+        elif luck < 0.45:
+            self._chaos.note("starts")
+            word = HealthNotice((name,), HealthCategory.ISSUE, "AWS_EC2_TROUBLE", said_at_s=at_s)
+            world.at(touched_s, lambda: world.announce(word))
 
     def _end(self, name: str) -> None:
         """A person ends it."""

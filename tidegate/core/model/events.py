@@ -137,6 +137,23 @@ type News = (
 type Event = Look | News | NodeReady | UnknownEvent
 
 
+def said_at_s(news: News) -> float | None:
+    """When AWS said so, epoch seconds; None: nobody knows."""
+    match news:
+        case HealthNotice(said_at_s=at_s):
+            return at_s
+        case (
+            SpotInterruption(at_s=at_s)
+            | ReservationInterruption(at_s=at_s)
+            | StateChange(at_s=at_s)
+        ):
+            return at_s
+        case RebalanceRecommendation() | BootFailed() | NodeOrphaned():
+            return None
+        case _:
+            assert_never(news)
+
+
 def subjects(news: News) -> tuple[str, ...]:
     """The instances that this is about."""
     match news:

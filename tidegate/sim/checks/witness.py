@@ -17,6 +17,7 @@ from tidegate.core.model.events import (
     RebalanceRecommendation,
     ReservationInterruption,
     SpotInterruption,
+    said_at_s,
     subjects,
 )
 from tidegate.core.model.ledger import Launch, LaunchRecord
@@ -364,7 +365,14 @@ class Checks:
             pool = self.witness.world.cluster.pool(self.witness.world.compute.everything[name].pool)
             return pool is not None and pool.rebalance is Rebalance.CORDON
         # The first end counts: one that was announced before is drained for that.
-        return isinstance(one, HealthNotice) and name not in self.witness.noticed
+        is_notice = isinstance(one, HealthNotice) and name not in self.witness.noticed
+        return is_notice and not self._is_of_former(one, name)
+
+    def _is_of_former(self, one: News, name: str) -> bool:
+        """What is started again, by whom ever, is on another host than AWS spoke of."""
+        compute, at_s = self.witness.world.compute, said_at_s(one)
+        is_before = at_s is not None and at_s < compute.everything[name].launched_at_s
+        return is_before or name in compute.stopped
 
     def _passed(self) -> None:
         now_s = self.witness.now_s
