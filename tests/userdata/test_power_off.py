@@ -54,3 +54,25 @@ def test_after_its_time_the_machine_is_off_without_a_word_to_systemd():
 
     assert 0.3 <= time.monotonic() - began_s < 10
     assert done.returncode not in (8, 9), done.stderr
+
+
+@pytest.mark.parametrize("is_stuck", [False, True])
+def test_a_root_disk_that_is_started_again_is_written_out_unless_it_hangs(is_stuck: bool):
+    (program,) = re.findall(r'-ISc "(.*)"$', unit(), re.MULTILINE)
+    program = re.sub(r"sleep\(\d+\)", "sleep(0)", program).replace("join(5)", "join(0.2)")
+    fake = f"""
+import sys, threading
+class Libc:
+    def __init__(self, name): ...
+    def syncfs(self, number):
+        print("syncfs", end=" ", flush=True)
+        if {is_stuck}: threading.Event().wait()
+    def reboot(self, how): print("reboot", hex(how), flush=True)
+sys.modules["ctypes"] = type("ctypes", (), dict(CDLL=Libc))
+"""
+
+    done = subprocess.run(
+        ["python3", "-ISc", fake + program], capture_output=True, text=True, check=True, timeout=20
+    )
+
+    assert done.stdout == "syncfs reboot 0x4321fedc\n"
