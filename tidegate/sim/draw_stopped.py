@@ -7,11 +7,13 @@ from random import Random
 from tidegate.core.fleet.worth import HOUR_S, start_saves_usd
 from tidegate.core.model.cluster import Cluster, Pool
 from tidegate.core.model.ec2 import Market
+from tidegate.core.model.waiting import Waiting
 from tidegate.sim.options import Arrival
 
 SHARE = 0.12
 AUTO_SHARE = 0.4
 AUTO_KEPT_S = (600.0, 1500.0)
+AUTO_USD_PER_JOB_HOUR = 5.0
 # A stopped node is not started for some minutes, and a job must come for it after that.
 SAFETY_S = 2000.0
 AGAIN_S = (600.0, 1200.0)
@@ -42,8 +44,11 @@ def with_auto(seed: int, cluster: Cluster) -> Cluster:
     """Some keep them by the price of waiting, for minutes: longer than until they may start."""
     chance = Random(f"{seed}:stopped auto")
     is_auto, kept_s = chance.random() < AUTO_SHARE, chance.choice(AUTO_KEPT_S)
-    if not is_auto:
+    is_priced = chance.random() < 0.8
+    if not is_auto or not any(pool.stopped_nodes for pool in cluster.pools):
         return cluster
+    if is_priced and not cluster.waiting.most_usd:
+        cluster = replace(cluster, waiting=Waiting(AUTO_USD_PER_JOB_HOUR))
 
     def priced(pool: Pool) -> Pool:
         saves_usd = start_saves_usd(cluster, pool)
