@@ -10,6 +10,12 @@ from tests.sim.test_world import one_gpu, run, states
 from tidegate.core.fleet.stopped import settled_s
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.ledger import Phase
+from tidegate.core.model.waiting import Waiting
+from tidegate.sim.chaos import Chaos
+from tidegate.sim.checks.ending import BAD_LUCK_S, RECONCILE_S
+from tidegate.sim.checks.stopped import StoppedNodesKept
+from tidegate.sim.checks.witness import Broken, Checks, Witness
+from tidegate.sim.draw import draw
 from tidegate.sim.faults import Killed, no_faults
 from tidegate.sim.world import SimWorld
 
@@ -169,3 +175,16 @@ def test_nothing_is_started_while_a_digest_of_its_former_life_may_count() -> Non
     w = with_a_stopped_node()
 
     assert settled_s(w.control.look().rounds[-1].snapshot) > w.cluster.timings.digest_stale_s
+
+
+def test_one_that_is_not_worth_its_disk_is_found() -> None:
+    """By a planner that keeps a number, where a start saves less than the disks cost."""
+    w = with_a_stopped_node()
+    (kept,) = w.cluster.pools
+    Checks(Witness(w, Chaos(draw(0), w)), (StoppedNodesKept,)).install()
+    run(w, RECONCILE_S + BAD_LUCK_S + 600)
+
+    dear = replace(kept, is_stopped_auto=True, stopped_usd_per_hour=1.0)
+    w.cluster = replace(w.cluster, pools=(dear,), waiting=Waiting(1.0))
+    with pytest.raises(Broken, match="is not worth its disk"):
+        run(w, RECONCILE_S + BAD_LUCK_S + 600)
