@@ -13,7 +13,13 @@ from tidegate.core.model.calendar import Wanted
 from tidegate.core.model.cluster import Reservation
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.ledger import Cordon
-from tidegate.core.model.orders import Order, OrderKind
+from tidegate.core.model.orders import (
+    Order,
+    OrderKind,
+    OrderOutcome,
+    OrderResult,
+    PendingOrder,
+)
 from tidegate.core.model.plan import Learn, Plan
 from tidegate.core.model.slurm import Node, SetBy
 from tidegate.core.model.snapshot import Snapshot
@@ -152,6 +158,26 @@ def test_a_node_that_was_well_between_two_looks_of_its_reboot_is_not_rebooted_tw
 
     assert ordered(plan(back)) == []
     assert ordered(plan(again)) == [OrderKind.RELEASE]
+
+
+@pytest.mark.parametrize(("state", "then"), [(DRAINED, [OrderKind.RELEASE]), (WAITS, [])])
+def test_one_that_slurm_said_it_reboots_and_that_is_sick_again_is_replaced(
+    state: str, then: list[OrderKind]
+) -> None:
+    """It was off and back between two looks."""
+    first = seen(sick())
+    made = plan(first)
+    again = later(first, made, sick("tidegate-health: ecc: 2 uncorrected ECC errors", state=state))
+    asked = the_order(made)
+    (known,) = again.nodes
+    pending = PendingOrder(asked.order_id, asked.kind, asked.not_after_s, "")
+    said = OrderResult(asked.order_id, asked.kind, "i-1", OrderOutcome.DONE)
+    assert again.digest is not None
+    heard = replace(again.digest, results=(said,))
+
+    made = plan(replace(again, nodes=(replace(known, order=pending),), digest=heard))
+
+    assert ordered(made) == then
 
 
 def test_an_order_that_was_lost_is_given_again_and_not_for_ever() -> None:

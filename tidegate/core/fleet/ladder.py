@@ -15,6 +15,7 @@ from tidegate.core.fleet.members import Member
 from tidegate.core.model.drain_reason import sentence_of
 from tidegate.core.model.finding import OUR_CHECKS, Finding
 from tidegate.core.model.ledger import Phase
+from tidegate.core.model.orders import OrderKind, OrderOutcome
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.reservations import block_drains_at_s
@@ -76,8 +77,16 @@ def _noted(
         is_due = finding.instance_id in sick and _may_reboot(member, snapshot)
         return replace(finding, reboot_at_s=snapshot.now_s) if is_due else finding
     state = member.node.state
-    is_seen = state.is_rebooting or state.takes_jobs
+    # Between two looks it may have been off, back and found sick again.
+    is_over = _was_rebooted(member) and not state.awaits_reboot
+    is_seen = state.is_rebooting or state.takes_jobs or is_over
     return replace(finding, has_rebooted=True) if is_seen else finding
+
+
+def _was_rebooted(member: Member) -> bool:
+    """The head answered that Slurm does as its last order says."""
+    done = (OrderKind.REBOOT, OrderOutcome.DONE)
+    return member.result is not None and (member.result.kind, member.result.outcome) == done
 
 
 def _may_reboot(member: Member, snapshot: Snapshot) -> bool:
