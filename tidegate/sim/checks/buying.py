@@ -164,7 +164,8 @@ class NoDoubleBuy(Check):
         kept += len(outdated(self.world, pool)) if pool else 0  # new before old
         kept += most_to_check(self.world, pool, digest.reading.nodes) if pool else 0
         # Where a zone has no more, a job's room is bought in another one beside what is left of it.
-        dry = max(len(pool.zones) - 1, 1) if pool else 0
+        refused = {each.offering.zone for each in self.world.ledger.all_resting.values()}
+        dry = max(len(refused), 1)
         kept += dry * sum(each.jobs * (each.nodes - 1) for each in pool.headroom) if pool else 0
         kept += sum(job.nodes for job in digest.reading.jobs if may_go(self.world, job.job_id))
         places = [each for each in self._booting(record, set()) if each.pool == pool]
