@@ -92,3 +92,13 @@ def test_status_shows_the_gpu_hours_of_the_checks():
     said = "checks of idle nodes: 0.25 of 1 GPU-hours today; 1 of 1 nodes are due, now on i-1"
     assert said in shown(status_of(world(state=RUNS)))
     assert "checks of idle" not in shown(status_of(world(check=None)))
+
+
+def test_status_shows_stopped_nodes_and_what_their_disks_cost():
+    found = overview(world(check=None), None)
+    (of, *others) = found.pools
+    stood = replace(found, pools=(replace(of, stopped=2, stopped_usd_per_hour=0.022), *others))
+
+    said = f"stopped in pool {of.name}, to be started again: 2 nodes, disks 0.022 USD/h"
+    assert said in shown(status_screen(stood, is_wrapped=False))
+    assert "stopped in pool" not in shown(status_screen(found, is_wrapped=False))

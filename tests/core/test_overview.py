@@ -6,6 +6,7 @@ import pytest
 
 from tests.make import (
     NOW_S,
+    T4,
     cluster,
     instance,
     job,
@@ -23,7 +24,7 @@ from tidegate.core.model.calendar import Wanted
 from tidegate.core.model.cluster import Limits
 from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.durations import span, span_s
-from tidegate.core.model.ec2 import InstanceState
+from tidegate.core.model.ec2 import InstanceState, Market
 from tidegate.core.model.ledger import Cordon, Phase
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.snapshot import Snapshot
@@ -66,6 +67,18 @@ def test_nodes_are_counted_by_what_they_do_and_cost():
     assert {unit: used for unit, used, _ in t4.limits} == {"GPUs": 4.0, "USD/h": 0.8}
     assert found.limits == (("nodes", 4.0, 9.0),)
     assert found.needs_a_look == ()
+
+
+def test_stopped_nodes_and_their_disks_are_told_apart():
+    stood = replace(record("i-1", offering(T4, Market.ON_DEMAND)), phase=Phase.RELEASED)
+    kept = replace(stood, stopped_at_s=NOW_S - 600, usd_per_hour=0.011)
+    shown = instance("i-1", offering(T4, Market.ON_DEMAND), state=InstanceState.STOPPED)
+
+    found = seen_as(snapshot(of=cluster(pool()), records=[kept], instances=[shown]))
+
+    (t4,) = found.pools
+    assert (t4.up, t4.booting, t4.leaving, t4.usd_per_hour) == (0, 0, 0, 0.0)
+    assert (t4.stopped, t4.stopped_usd_per_hour) == (1, 0.011)
 
 
 def test_an_instance_that_has_ended_costs_nothing_more():

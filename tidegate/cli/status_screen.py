@@ -72,6 +72,11 @@ def _limit(unit: str, used: float, limit: float) -> str:
 def _tail(found: Overview) -> Iterator[str]:
     if found.alarms is None:
         yield "alarms cannot be read: that needs cloudwatch:DescribeAlarms"
+    for pool in found.pools:
+        if pool.stopped:
+            nodes = f"{pool.stopped} node{'s' if pool.stopped > 1 else ''}"
+            usd = f"{pool.stopped_usd_per_hour:.3f} USD/h"
+            yield f"stopped in pool {pool.name}, to be started again: {nodes}, disks {usd}"
     for budget in found.budgets:
         spent = f"{budget.usd:.2f} of {budget.budget_usd:.2f} USD"
         yield f"spent by {budget.scope} this {budget.per}: {spent}"

@@ -12,6 +12,7 @@ from tidegate.core.explain.verdicts import Verdicts
 from tidegate.core.fleet.cures import needed
 from tidegate.core.fleet.findings import stopped_checks
 from tidegate.core.fleet.members import Member, members
+from tidegate.core.fleet.stopped import stopped_of
 from tidegate.core.fleet.templates import troubles
 from tidegate.core.interruption.loss import losses
 from tidegate.core.model.cluster import CLUSTER_SCOPE, Limits, Pool, pool_scope
@@ -33,7 +34,9 @@ STAYING = (DrainCode.CLOSED, DrainCode.KEPT)
 
 @frozen
 class PoolNow:
-    """`limits`: what is used of each limit that the pool has: unit, used, limit."""
+    """`limits`: what is used of each limit that the pool has: unit, used, limit. `stopped`: nodes
+    that can be started, whose disks cost `stopped_usd_per_hour`; they are none of the others.
+    """
 
     name: str
     up: int
@@ -42,6 +45,8 @@ class PoolNow:
     leaving: int
     usd_per_hour: float
     limits: tuple[tuple[str, float, float], ...]
+    stopped: int = 0
+    stopped_usd_per_hour: float = 0.0
 
 
 @frozen
@@ -219,6 +224,7 @@ def _pool(pool: Pool, every: Sequence[Member], snapshot: Snapshot) -> PoolNow:
     ours = [each for each in every if each.pool == pool.name and is_billed(each)]
     leaving = [each for each in ours if is_leaving(each, snapshot.now_s)]
     up = [each for each in ours if each.node is not None and each not in leaving]
+    stopped = stopped_of(snapshot, pool.name)
     return PoolNow(
         name=pool.name,
         up=len(up),
@@ -227,6 +233,8 @@ def _pool(pool: Pool, every: Sequence[Member], snapshot: Snapshot) -> PoolNow:
         leaving=len(leaving),
         usd_per_hour=round(sum(usd_per_hour(each, snapshot) for each in ours), 4),
         limits=_limits(pool.limits, ours, snapshot),
+        stopped=len(stopped),
+        stopped_usd_per_hour=round(sum(each.usd_per_hour for each in stopped), 4),
     )
 
 
