@@ -94,6 +94,21 @@ def test_what_a_thousand_launches_a_day_add(both: dict[str, Stack], idle):
     assert total(thousand, Part.BESIDE) == total(idle, Part.BESIDE)
 
 
+def test_the_readme_says_these_sums(both: dict[str, Stack], idle):
+    file = load_cluster(CLUSTERS / "dev.yaml")
+    thousand = bill(file, [each.template for each in both.values()], busy(1000))
+    control, watching = total(idle, Part.CONTROL), total(idle, Part.OBSERVABILITY)
+    whole = control + watching + total(idle, Part.BESIDE)
+    more = total(thousand, Part.CONTROL), total(thousand, Part.OBSERVABILITY)
+
+    said = " ".join((CLUSTERS.parent / "README.md").read_text().split())
+
+    assert f"its control plane costs {control:.2f} USD a month" in said
+    assert f"A whole idle cluster as it comes costs about {whole:.0f}, of which 70 are" in said
+    assert f"{control:.2f} USD a month for the control plane, {watching:.2f} for alarms" in said
+    assert f"a thousand node launches a day make of that: {more[0]:.2f} and {more[1]:.2f}" in said
+
+
 def test_a_head_with_a_gpu_has_its_price_and_an_unknown_one_says_so():
     def head(name: str) -> Item:
         file = parse_cluster(yaml.safe_dump(dev_file(head={"instance_type": name})), "dev")
