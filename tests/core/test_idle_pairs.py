@@ -189,6 +189,11 @@ def test_who_fails_with_two_good_nodes_is_drained_alone_and_in_the_checks_name()
     assert left.pairs.tried == ()
 
 
+def test_a_suspect_that_is_busy_is_tried_later():
+    assert next_pair([F12], ["i-2", "i-3"]) == ("i-2", "i-3")
+    assert next_pair([F12], ["i-3", "i-4"]) is None
+
+
 def test_what_another_fails_with_good_nodes_condemns_no_suspect():
     first, last = replace(F23, first="i-4"), replace(F23, first="i-4", second="i-5")
     passed = replace(P13, first="i-3", second="i-5")
