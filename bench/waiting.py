@@ -45,6 +45,9 @@ def _progress(done: int, of: int) -> None:
 def main() -> None:
     folder, *names = sys.argv[1:]
     windows = [each for each in WINDOWS if not names or each.name.startswith(tuple(names))]
+    if not windows:
+        known = ", ".join(each.name for each in WINDOWS)
+        sys.exit(f"no window begins with {' or '.join(names)}; there are: {known}")
     heading, *others = rows(Path(folder), windows)
     print("\n".join(_line(each) for each in (heading, ["---"] * len(heading), *others)))
 
