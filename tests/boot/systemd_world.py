@@ -59,12 +59,21 @@ LOOKS = {
     "limits": "systemctl show slurmd | grep -E '^Limit(MEMLOCK|NOFILE|NPROC)=|^TasksMax' | sort",
     "closed": "setpriv --reuid=nobody --regid=nogroup --clear-groups"
     " curl -s -m 1 -o /dev/null http://169.254.169.254/ || echo closed",
-    # An ordinary user asks all the while.
-    "firewall": "timeout 3 setpriv --reuid=nobody --regid=nogroup --clear-groups bash -c '"
-    "while :; do ! curl -s -m 1 -o /dev/null http://169.254.169.254/ || echo open; done' & "
-    "for i in 1 2 3; do sleep .4; systemctl restart nftables || echo failed; done; wait;"
-    " echo closed",
 }
+
+
+# An ordinary user asks all the while, also after the last restart.
+RESTARTS = (
+    "setpriv --reuid=nobody --regid=nogroup --clear-groups bash -c '"
+    "while :; do ! curl -s -m 1 -o /dev/null http://169.254.169.254/ || echo open; done' & "
+    "for i in 1 2 3; do sleep .4; systemctl restart nftables || echo failed; done; sleep .4;"
+    " kill $!; wait; echo closed"
+)
+
+
+def restart_firewall(machine: Machine) -> dict[str, str]:
+    """What an ordinary user hears of the metadata service meanwhile."""
+    return {"firewall": machine.run(["bash", "-c", RESTARTS]).stdout.strip()}
 
 
 def look(machine: Machine) -> dict[str, str]:
@@ -187,6 +196,7 @@ def scenario() -> dict[str, Any]:
         stage = Stage(cloud, world)
         head = head_of(stage)
         seen: dict[str, Any] = {"head": {"console": head.console.read_text(), **look(head)}}
+        seen["head"] |= restart_firewall(head)
         faults = {
             "healthy": FAULTS["healthy"],
             "killed": FAULTS["healthy"],
@@ -211,7 +221,7 @@ def scenario() -> dict[str, Any]:
                 "took_s": time.time() - began_s,
                 "slurm": show_nodes(head).get(machine.spec.instance_id, {}).get("State", ""),
             }
-        seen["healthy"] |= look(machines["healthy"])
+        seen["healthy"] |= look(machines["healthy"]) | restart_firewall(machines["healthy"])
         seen["early"] |= look(machines["early"]) | {"order": order(machines["early"])}
         seen["proxy"] = restarted(head)
         seen["reloads"] = looked_again(head)
