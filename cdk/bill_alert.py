@@ -1,5 +1,7 @@
 """A budget of the cluster: a mail when a month's costs come near it."""
 
+from hashlib import sha256
+
 from aws_cdk import aws_budgets as budgets
 from constructs import Construct
 
@@ -26,8 +28,9 @@ class BillAlert(Construct):
             self,
             "Monthly",
             budget=made.BudgetDataProperty(
-                # Budgets are the account's, not the region's.
-                budget_name=f"tidegate-{cluster}-{file.region}",
+                # Budgets are the account's, not the region's. Another address replaces the budget,
+                # which must not have the old one's name then.
+                budget_name=f"tidegate-{cluster}-{file.region}-{_digest(file.bill_alert.email)}",
                 budget_type="COST",
                 time_unit="MONTHLY",
                 budget_limit=made.SpendProperty(amount=file.bill_alert.usd_per_month, unit="USD"),
@@ -53,3 +56,7 @@ class BillAlert(Construct):
                 for kind, percent in ALERTS
             ],
         )
+
+
+def _digest(email: str) -> str:
+    return sha256(email.encode()).hexdigest()[:8]

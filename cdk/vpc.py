@@ -19,6 +19,9 @@ from tidegate.wire.deployment import FlowLogs, Nat
 SLOT_BITS = 4
 GATEWAY_SLOT = 15
 GATEWAY_SERVICES = ("dynamodb", "s3")
+# One route, whatever it leads to, which CloudFormation changes in place: a table takes no second
+# one for the same addresses (RouteAlreadyExists), and what goes, goes after what comes.
+_OUT = "Out"
 
 
 class Vpc(Construct):
@@ -62,7 +65,7 @@ class Vpc(Construct):
         if file.network.nat is Nat.ONE:
             self.route_out.append(self._through_nat(file.head_zone))
         elif not is_private:
-            self.route_out.append(self._to_the_internet("Out", self._table))
+            self.route_out.append(self._to_the_internet(_OUT, self._table))
         self._gateway_endpoints()
 
     def keep(self, zone: str) -> None:
@@ -128,20 +131,31 @@ class Vpc(Construct):
         attached = ec2.CfnVPCGatewayAttachment(
             self, "Attached", vpc_id=self.vpc_id, internet_gateway_id=gateway.ref
         )
-        route = ec2.CfnRoute(
+        route = self._out(id, table, gateway_id=gateway.ref)
+        route.node.add_dependency(attached)
+        return route
+
+    def _out(
+        self,
+        id: str,
+        table: ec2.CfnRouteTable,
+        *,
+        gateway_id: str | None = None,
+        nat_gateway_id: str | None = None,
+    ) -> ec2.CfnRoute:
+        return ec2.CfnRoute(
             self,
             id,
             route_table_id=table.ref,
             destination_cidr_block="0.0.0.0/0",
-            gateway_id=gateway.ref,
+            gateway_id=gateway_id,
+            nat_gateway_id=nat_gateway_id,
         )
-        route.node.add_dependency(attached)
-        return route
 
     def _through_nat(self, zone: str) -> ec2.CfnRoute:
         """One gateway, in the head's zone: when that zone is gone, so is the head."""
         table = ec2.CfnRouteTable(self, "GatewayRoutes", vpc_id=self.vpc_id)
-        out = self._to_the_internet("Out", table)
+        out = self._to_the_internet("GatewayOut", table)
         subnet = ec2.CfnSubnet(
             self,
             "GatewaySubnet",
@@ -158,13 +172,7 @@ class Vpc(Construct):
             self, "Nat", subnet_id=subnet.ref, allocation_id=address.attr_allocation_id
         )
         nat.node.add_dependency(out)
-        return ec2.CfnRoute(
-            self,
-            "ThroughNat",
-            route_table_id=self._table.ref,
-            destination_cidr_block="0.0.0.0/0",
-            nat_gateway_id=nat.ref,
-        )
+        return self._out(_OUT, self._table, nat_gateway_id=nat.ref)
 
     def _gateway_endpoints(self) -> None:
         """Free, unlike interface endpoints, and the way to both without NAT."""

@@ -19,7 +19,7 @@ def test_a_budget_counts_what_carries_the_clusters_tag_and_mails_in_time(tmp_pat
         "TagKeyValue": ["user:tidegate:cluster$dev"],
     }
     # Budgets are the account's: another region's cluster may have the same name.
-    assert budget["BudgetName"] == "tidegate-dev-us-east-1"
+    assert budget["BudgetName"].startswith("tidegate-dev-us-east-1-")
     alerts = made["NotificationsWithSubscribers"]
     told = [each["Notification"] for each in alerts]
     assert [(each["NotificationType"], each["Threshold"]) for each in told] == [

@@ -65,12 +65,12 @@ def test_instances_behind_nat_have_no_public_address_and_one_way_out(tmp_path):
 
     assert all(not subnet.get("MapPublicIpOnLaunch") for subnet in made.all("AWS::EC2::Subnet"))
     assert len(made.all("AWS::EC2::NatGateway")) == 1
-    out = made.named("NetworkOwnThroughNat", "AWS::EC2::Route")
+    out = made.named("NetworkOwnOut", "AWS::EC2::Route")
     assert out["RouteTableId"] == {
         "Ref": made.logical_id("NetworkOwnRoutes", "AWS::EC2::RouteTable")
     }
     ((_, head),) = made.resources("AWS::EC2::Instance")
-    assert made.logical_id("NetworkOwnThroughNat", "AWS::EC2::Route") in head["DependsOn"]
+    assert made.logical_id("NetworkOwnOut", "AWS::EC2::Route") in head["DependsOn"]
     assert interface_endpoints(made) == {}
 
 
