@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from tidegate.core.fleet.resume import is_failed
 from tidegate.core.model.budgets import DEFAULT_BUDGETS
 from tidegate.core.model.cluster import Pool
+from tidegate.core.model.digest import Digest
 from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.ec2 import Instance
 from tidegate.core.model.slurm import SetBy
@@ -199,6 +200,10 @@ class RequeuedOnlyForAReason(Check):
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
         self.told: dict[str, int] = {}  # job -> which run of it was signalled to go to spot
+        self.failed: set[str] = set()  # nodes that were, whatever a person has said of them since
+
+    def read(self, digest: Digest) -> None:
+        self.failed.update(each.name for each in digest.reading.nodes if is_failed(each))
 
     def commanded(self, verb: str, names: tuple[str, ...]) -> None:
         if verb not in ("requeue", "signal"):
@@ -232,7 +237,7 @@ class RequeuedOnlyForAReason(Check):
         is_announced = name in self.witness.chaos.announced or is_block_ending(self.world, name)
         if is_announced or node is None or self.witness.is_machine_dead(node):
             return True
-        return is_failed(node_row(node))
+        return name in self.failed or is_failed(node_row(node))
 
 
 class DrainedInTime(Check):
