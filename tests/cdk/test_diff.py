@@ -66,7 +66,7 @@ def test_what_a_change_of_a_property_does(kind, name, effect, meaning):
 @pytest.mark.parametrize(
     ("kind", "meaning"),
     [
-        *((kind, ": it is kept") for kind in sorted(HOLDS_DATA)),
+        *((kind, ": it is kept, and paid for until you delete it") for kind in sorted(HOLDS_DATA)),
         ("AWS::EC2::LaunchTemplate", ": no more nodes of this pool"),
         ("AWS::SNS::Topic", ""),
     ],
@@ -105,9 +105,14 @@ def test_what_refers_to_the_replaced_is_told_with_it_the_gravest_first():
     ]
 
 
-def test_what_cloudformation_replaces_is_called_replaced(tmp_path, both):
+def test_what_cloudformation_replaces_is_called_replaced(tmp_path, tmp_path_factory, both):
     """By CloudFormation's own schemas, for every property that our templates have."""
-    made = [*both.values(), *synthesized(tmp_path, dev_file(**FILES["NAT"])).values()]
+    more = ("capacity block and group", "everything told", "own network", "images")
+    made = [
+        *both.values(),
+        *synthesized(tmp_path, dev_file(**FILES["NAT"])).values(),
+        *(each for name in more for each in stacks_of(tmp_path_factory, name).values()),
+    ]
     missing = {
         f"{kind} {name}"
         for stack in made
@@ -221,6 +226,40 @@ def test_larger_head_is_stopped_and_started(tmp_path, both):
     assert of(Effect.REPLACED, those) == []
 
 
+def test_a_zone_that_no_pool_names_any_more_is_told_to_cost_its_nodes_their_files(tmp_path, both):
+    pools = {name: {**each, "zones": ["us-east-1a"]} for name, each in POOLS.items()}
+    grave = [each for each in found(tmp_path, both, pools=pools) if each.is_grave]
+
+    assert [(each.effect, each.kind) for each in grave] == [
+        (Effect.REMOVED, "AWS::EFS::MountTarget")
+    ]
+    assert "nodes that still run in its zone lose the shared files" in grave[0].sentence
+
+
+def test_a_network_that_becomes_public_is_told_to_cut_off_what_runs(tmp_path, both):
+    nat = synthesized(tmp_path / "nat", dev_file(network={"nat": "one"}))
+    there, back = (
+        [each for each in changes(*ways) if each.is_grave]
+        for before, after in [(nat["tidegate-dev"].template, both["tidegate-dev"].template)]
+        for ways in ((after, before), (before, after))
+    )
+
+    assert there == []
+    assert {each.kind for each in back} == {"AWS::EC2::Subnet"}
+    assert all("have no way out then" in each.sentence for each in back)
+
+
+def test_login_nodes_are_not_called_a_head(tmp_path):
+    one, other = (
+        synthesized(tmp_path / gib, dev_file(login={"root_gib": gib}))["tidegate-dev"].template
+        for gib in ("50", "60")
+    )
+
+    (login,) = [each for each in changes(one, other) if each.kind == "AWS::EC2::Instance"]
+    assert login.effect is Effect.REPLACED
+    assert login.sentence.endswith("who is logged in there is cut off, jobs that run go on")
+
+
 def test_another_zone_for_the_head_says_that_its_data_does_not_move(tmp_path, both):
     those = found(tmp_path, both, head={"zone": "us-east-1b"})
 
@@ -274,6 +313,12 @@ def test_command_compares_two_assemblies_and_warns_by_its_exit_code(tmp_path, bo
     assert "HeadInstanceId), then deploy" in shown
     assert "npx cdk destroy tidegate-dev, npx cdk deploy tidegate-dev;" in shown
     assert said(tmp_path).exit_code == 1
+    untouched = "Nodes that run are touched by no deployment"
+    assert untouched in said(fine).output
+    one_zone = {name: {**each, "zones": ["us-east-1a"]} for name, each in POOLS.items()}
+    less = synthesized(tmp_path / "c", dev_file(pools=one_zone))["tidegate-dev"].folder
+    assert said(less).exit_code == 3
+    assert untouched not in said(less).output
 
     told = said(grave["tidegate-dev"].folder, "--output", "json")
     assert told.exit_code == 1

@@ -66,7 +66,7 @@ def taken(before: Template, after: Template) -> Iterator[str]:
 
 
 def place_of(resource: Mapping[str, Any]) -> str:
-    """ "" for what has none, or a name that CloudFormation draws."""
+    """Empty for what has none, or a name that CloudFormation draws."""
     kind, properties = resource["Type"], resource.get("Properties", {})
     inner = {f"Budget.{name}": value for name, value in properties.get("Budget", {}).items()}
     names = PLACES.get(kind, "").split()

@@ -23,6 +23,7 @@ REPLACED_BY: Mapping[str, frozenset[str]] = {
         "TeamsTenantId",
         "AWS::Chatbot::SlackChannelConfiguration": "ConfigurationName SlackWorkspaceId",
         "AWS::CloudWatch::Alarm": "AlarmName",
+        "AWS::CloudWatch::Dashboard": "DashboardName",
         # DynamoDB makes local indexes with their table only.
         "AWS::DynamoDB::Table": "KeySchema LocalSecondaryIndexes TableName",
         "AWS::EC2::EIP": "Domain",
@@ -34,7 +35,7 @@ REPLACED_BY: Mapping[str, frozenset[str]] = {
         "SubnetId",
         "AWS::EC2::LaunchTemplate": "LaunchTemplateName TagSpecifications",
         "AWS::EC2::NatGateway": "AllocationId SubnetId",
-        "AWS::EC2::PlacementGroup": "GroupName PartitionCount SpreadLevel Strategy",
+        "AWS::EC2::PlacementGroup": "GroupName PartitionCount SpreadLevel Strategy Tags",
         "AWS::EC2::Route": "DestinationCidrBlock RouteTableId",
         "AWS::EC2::RouteTable": "VpcId",
         "AWS::EC2::SecurityGroup": "GroupDescription GroupName VpcId",
@@ -54,6 +55,7 @@ REPLACED_BY: Mapping[str, frozenset[str]] = {
         "AWS::FSx::FileSystem": "FileSystemType FileSystemTypeVersion KmsKeyId SecurityGroupIds "
         "StorageCapacity SubnetIds",
         "AWS::IAM::InstanceProfile": "InstanceProfileName Path",
+        "AWS::IAM::ManagedPolicy": "Description ManagedPolicyName Path",
         "AWS::IAM::Role": "Path RoleName",
         "AWS::ImageBuilder::Component": "Data Name Platform Version",
         "AWS::ImageBuilder::DistributionConfiguration": "Name",
@@ -102,20 +104,38 @@ class Effect(StrEnum):
     CHANGED = "changed in place"
 
 
+# What machines that stay lose by a change, told as `Change.loss`.
+# Source: EFS user guide, "Deleting mount targets": mounts by it are broken off.
+ZONE_GOES = (
+    "nodes that still run in its zone lose the shared files, and in a network of the cluster's own "
+    "their way out: end them first"
+)
+# Source: EC2 user guide, "Amazon EC2 instance IP addressing": given at the launch only.
+NO_ADDRESS = (
+    "machines that are there get no public address and have no way out then: end head and nodes "
+    "first"
+)
+
+
 @frozen
 class Change:
-    """`properties`: those that differ; none when the whole resource comes or goes."""
+    """`properties`: those that differ; none when the whole resource comes or goes. `loss`: of
+    machines that stay, "": none.
+    """
 
     effect: Effect
     logical_id: str
     kind: str
     properties: tuple[str, ...] = ()
+    loss: str = ""
 
     @property
     def is_grave(self) -> bool:
-        """The head, or something that holds data, is replaced."""
+        """The head or a login node, or something that holds data, is replaced; or what runs loses
+        files or network.
+        """
         kinds = {*HOLDS_DATA, "AWS::EC2::Instance"}
-        return self.effect is Effect.REPLACED and self.kind in kinds
+        return bool(self.loss) or (self.effect is Effect.REPLACED and self.kind in kinds)
 
     def told(self, stack: str) -> "Told":
         return Told(
@@ -136,11 +156,18 @@ class Change:
 
     @property
     def _meaning(self) -> str:
+        if self.loss:
+            return f": {self.loss}"
         is_new = self.effect is Effect.REPLACED
         if self.kind in HOLDS_DATA and self.effect in (Effect.REPLACED, Effect.REMOVED):
             return (
-                ": the old one is kept, what is in it does not move" if is_new else ": it is kept"
+                ": the old one is kept, what is in it does not move"
+                if is_new
+                else ": it is kept, and paid for until you delete it"
             )
+        if self.kind == "AWS::EC2::Instance" and "LoginInstance" in self.logical_id:
+            gone = self.effect in (Effect.REPLACED, Effect.REMOVED, Effect.RESTARTED)
+            return ": who is logged in there is cut off, jobs that run go on" if gone else ""
         if self.kind == "AWS::EC2::Instance":
             return {
                 Effect.REPLACED: ": a new head boots, jobs that run go on",
@@ -172,8 +199,12 @@ def changes(before: Template, after: Template) -> list[Change]:
     """Of one stack, the gravest first. References to what is replaced count as changed."""
     old: Resources = before.get("Resources", {})
     new: Resources = after.get("Resources", {})
+    gone = {name: str(old[name]["Type"]) for name in old.keys() - new.keys()}
     found = [
-        Change(Effect.REMOVED, name, str(old[name]["Type"])) for name in old.keys() - new.keys()
+        Change(
+            Effect.REMOVED, name, kind, loss=ZONE_GOES if kind == "AWS::EFS::MountTarget" else ""
+        )
+        for name, kind in gone.items()
     ]
     found += [
         Change(Effect.ADDED, name, str(new[name]["Type"])) for name in new.keys() - old.keys()
@@ -213,7 +244,14 @@ def _change(
         return Change(Effect.REPLACED, name, kind, differ)
     if RESTARTED_BY.get(kind, frozenset()).intersection(differ):
         return Change(Effect.RESTARTED, name, kind, differ)
-    return Change(Effect.CHANGED, name, kind, differ) if differ else None
+    loss = NO_ADDRESS if _becomes_public(kind, before, after) else ""
+    return Change(Effect.CHANGED, name, kind, differ, loss) if differ else None
+
+
+def _becomes_public(kind: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """A subnet whose machines were behind NAT or endpoints."""
+    said = [bool(each.get("MapPublicIpOnLaunch")) for each in (before, after)]
+    return kind == "AWS::EC2::Subnet" and said == [False, True]
 
 
 def refers(value: Any, names: Iterable[str]) -> bool:

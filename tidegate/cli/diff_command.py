@@ -29,8 +29,9 @@ def diff(
 ) -> None:
     """Tell what a deployment would do to the running cluster.
 
-    Exit code 3 when something that holds data, or the head, would be replaced; 1 when the
-    deployment would fail and be rolled back, and what to do instead.
+    Exit code 3 when something that holds data, or the head, would be replaced, or machines that
+    run lose files or network; 1 when the deployment would fail and be rolled back, and what to do
+    instead.
     """
     from rich.console import Console
 
@@ -70,7 +71,8 @@ def diff(
         console.print(f"{each.stack} would be rolled back: {each.sentence}", style="red")
     for way in dict.fromkeys(each.way for each in refused):
         console.print(f"What to do: {way}.", style="red")
-    console.print("Nodes that run are touched by no deployment.")
+    if not any(each.loss for those in found.values() for each in those):
+        console.print("Nodes that run are touched by no deployment.")
     raise typer.Exit(code)
 
 
