@@ -173,7 +173,10 @@ def test_aws_knows_the_operation_and_its_parameters(command: Command) -> None:
     members = model.operation_model(known[operation]).input_shape.members
 
     asked = {each.removeprefix("--") for each in rest if each.startswith("--")}
-    assert asked <= {xform_name(each, "-") for each in members}
+    options = {xform_name(each, "-"): of.type_name for each, of in members.items()}
+    # The command line has two options for what is true or false.
+    switches = {f"no-{each}" for each, kind in options.items() if kind == "boolean"}
+    assert asked <= options.keys() | switches
 
 
 def test_a_shell_can_read_what_is_for_one() -> None:
