@@ -86,6 +86,14 @@ def test_an_export_in_use_can_neither_change_nor_go(tmp_path, both, change, expo
     assert refusals(before, wanted, "dev", lambda: False) == []
 
 
+def test_a_volume_only_grows(tmp_path, both):
+    (volume,) = refused(tmp_path, both, head={"volume_gib": "40"})
+
+    assert (volume.code, volume.kind) == (Code.VOLUME_TOO_SMALL, "AWS::EC2::Volume")
+    assert "head.volume_gib" in volume.way
+    assert refused(tmp_path / "more", both, head={"volume_gib": "60"}) == []
+
+
 def test_another_network_needs_the_places_of_its_mount_targets(tmp_path, both):
     those = refused(tmp_path, both, has_head=False, network={"cidr": "10.9.0.0/16"})
 

@@ -3,7 +3,8 @@
 Sources: CloudFormation user guide, "Update behaviors of stack resources" (what is replaced is
 created first and deleted in the clean-up) and "Export stack output values" (one that another stack
 imports can neither change nor go); EC2 API error codes, VolumeInUse; EFS API reference,
-CreateMountTarget (one in a zone, all of a file system in one VPC: MountTargetConflict).
+CreateMountTarget (one in a zone, all of a file system in one VPC: MountTargetConflict); EBS user
+guide, "Request Amazon EBS volume modifications" (a volume only grows).
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -19,6 +20,7 @@ ATTACHMENT = "AWS::EC2::VolumeAttachment"
 class Code(StrEnum):
     """EC2's, EFS's or CloudFormation's reason."""
 
+    VOLUME_TOO_SMALL = "InvalidParameterValue"
     VOLUME_IN_USE = "VolumeInUse"
     EXPORT_IN_USE = "ExportInUse"
     MOUNT_TARGET_CONFLICT = "MountTargetConflict"
@@ -34,6 +36,7 @@ _BUILD_AGAIN = (
     "terminate-instances), npx cdk destroy tidegate-{cluster}, npx cdk deploy tidegate-{cluster}"
 )
 _WAYS: Mapping[Code, str] = {
+    Code.VOLUME_TOO_SMALL: "leave `head.volume_gib` as it was, or name more",
     Code.VOLUME_IN_USE: _END_HEAD,
     Code.EXPORT_IN_USE: f"{_BUILD_AGAIN}; what is replaced begins empty, the old one is kept",
     Code.MOUNT_TARGET_CONFLICT: f"{_BUILD_AGAIN}; files and volume stay",
@@ -99,6 +102,10 @@ def refusals(
                 cause = "a file system has one in a zone, all in one VPC, and the old one is there"
                 code = Code.MOUNT_TARGET_CONFLICT
                 found.append(refusal(stack, code, change.logical_id, change.kind, cause))
+            if _shrinks(before[stack], template, change):
+                cause = "EC2 makes no volume smaller"
+                code = Code.VOLUME_TOO_SMALL
+                found.append(refusal(stack, code, change.logical_id, change.kind, cause))
             if _takes_the_volume(before[stack], template, change) and has_head():
                 cause = "the volume is attached to the head, which goes only after the new one came"
                 code = Code.VOLUME_IN_USE
@@ -109,6 +116,16 @@ def refusals(
 def _takes_a_place(change: Change) -> bool:
     """A mount target of the same file system in the same zone."""
     return change.kind == "AWS::EFS::MountTarget" and "FileSystemId" not in change.properties
+
+
+def _shrinks(before: Template, after: Template, change: Change) -> bool:
+    """The same volume, with fewer GiB."""
+    if change.kind != "AWS::EC2::Volume" or change.effect is not Effect.CHANGED:
+        return False
+    old, new = (
+        each["Resources"][change.logical_id]["Properties"]["Size"] for each in (before, after)
+    )
+    return bool(new < old)
 
 
 def _takes_the_volume(before: Template, after: Template, change: Change) -> bool:
