@@ -68,6 +68,7 @@ def test_what_a_change_of_a_property_does(kind, name, effect, meaning):
     [
         *((kind, ": it is kept, and paid for until you delete it") for kind in sorted(HOLDS_DATA)),
         ("AWS::EC2::LaunchTemplate", ": no more nodes of this pool"),
+        ("AWS::Logs::LogGroup", ": what was logged there goes with it"),
         ("AWS::SNS::Topic", ""),
     ],
 )

@@ -173,6 +173,8 @@ class Change:
                 Effect.REPLACED: ": a new head boots, jobs that run go on",
                 Effect.RESTARTED: ": the head is away for minutes, jobs that run go on",
             }.get(self.effect, "")
+        if self.kind == "AWS::Logs::LogGroup" and self.effect is Effect.REMOVED:
+            return ": what was logged there goes with it"
         if self.kind == "AWS::EC2::LaunchTemplate":
             return {
                 Effect.CHANGED: ": for nodes that are launched from then on",
