@@ -17,6 +17,8 @@ from tidegate.cli.main import app
 
 POOLS: dict[str, Any] = dev_file()["pools"]
 T4 = POOLS["t4"]
+# What goes from the file and is kept, without a machine that mounts it.
+KEPT = HOLDS_DATA - {"AWS::FSx::FileSystem"}
 RUNNING = ("AWS::EC2::Instance", "AWS::Route53::RecordSet")
 
 
@@ -66,7 +68,7 @@ def test_what_a_change_of_a_property_does(kind, name, effect, meaning):
 @pytest.mark.parametrize(
     ("kind", "meaning"),
     [
-        *((kind, ": it is kept, and paid for until you delete it") for kind in sorted(HOLDS_DATA)),
+        *((kind, ": it is kept, and paid for until you delete it") for kind in sorted(KEPT)),
         ("AWS::EC2::LaunchTemplate", ": no more nodes of this pool"),
         ("AWS::Logs::LogGroup", ": what was logged there goes with it"),
         ("AWS::SNS::Topic", ""),
@@ -279,7 +281,20 @@ def test_another_zone_for_the_head_says_that_its_data_does_not_move(tmp_path, bo
 def test_lustre_that_would_begin_empty_is_told(tmp_path, lustre: dict[str, str], effect: Effect):
     before = synthesized(tmp_path / "before", dev_file(lustre={"storage_gib": "1200"}))
 
-    assert "AWS::FSx::FileSystem" in of(effect, found(tmp_path / "after", before, lustre=lustre))
+    (files,) = [
+        each
+        for each in found(tmp_path / "after", before, lustre=lustre)
+        if each.kind == "AWS::FSx::FileSystem" and each.effect is not Effect.ADDED
+    ]
+    assert (files.effect, files.is_grave) == (effect, True)
+    assert "is kept" in files.sentence
+
+
+def test_lustre_that_is_taken_out_is_told_to_be_paid_for_and_gone_from_what_runs(tmp_path):
+    before = synthesized(tmp_path / "before", dev_file(lustre={"storage_gib": "1200"}))
+
+    (files,) = [each for each in found(tmp_path / "after", before) if each.is_grave]
+    assert "is kept, and paid for until you delete it; machines that run" in files.sentence
 
 
 def test_reference_to_what_is_replaced_is_a_change(both):

@@ -104,12 +104,14 @@ class Effect(StrEnum):
     CHANGED = "changed in place"
 
 
-# What machines that stay lose by a change, told as `Change.loss`.
+# What machines that stay lose by a change, told as `Change.loss`: by type of what is removed.
 # Source: EFS user guide, "Deleting mount targets": mounts by it are broken off.
-ZONE_GOES = (
-    "nodes that still run in its zone lose the shared files, and in a network of the cluster's own "
-    "their way out: end them first"
-)
+LOST_WITH: Mapping[str, str] = {
+    "AWS::EFS::MountTarget": "nodes that still run in its zone lose the shared files, and in a "
+    "network of the cluster's own their way out: end them first",
+    "AWS::FSx::FileSystem": "it is kept, and paid for until you delete it; machines that run may "
+    "lose it, those that start have nothing of what is in it: end nodes first",
+}
 # Source: EC2 user guide, "Amazon EC2 instance IP addressing": given at the launch only.
 NO_ADDRESS = (
     "machines that are there get no public address and have no way out then: end head and nodes "
@@ -203,9 +205,7 @@ def changes(before: Template, after: Template) -> list[Change]:
     new: Resources = after.get("Resources", {})
     gone = {name: str(old[name]["Type"]) for name in old.keys() - new.keys()}
     found = [
-        Change(
-            Effect.REMOVED, name, kind, loss=ZONE_GOES if kind == "AWS::EFS::MountTarget" else ""
-        )
+        Change(Effect.REMOVED, name, kind, loss=LOST_WITH.get(kind, ""))
         for name, kind in gone.items()
     ]
     found += [
