@@ -317,7 +317,7 @@ class GangsWhole(Check):
         mates = {name for name in self.world.compute.everything if self._gang_of(name) == gang}
         promised = {n for n, job_id in self.promised.items() if job_id in ids_of(owner)}
         kept = (promised | self._opened_with(name)) - mates - {name}
-        gone = any(map(self._goes, mates | self._opened_with(name)))
+        gone = any(map(self._goes, mates | promised | self._opened_with(name)))
         gone |= any(self._died_unseen(each, name) for each in mates)
         is_broken_up = gone or any(map(self._is_held, mates | kept))
         is_broken_up |= any(self._is_dealt_anew(each, owner) for each in self._opened_with(name))
