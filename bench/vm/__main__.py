@@ -13,9 +13,11 @@ from pathlib import Path
 from bench.vm.jobs import people
 from bench.vm.machines import Machines, became_ready, machines, made_image
 from bench.vm.probes import PROBES, Probe
+from cdk.agent_package import agent_package
 from local import namespaces
 from local.waiting import wait_for
 
+ROOT = Path(__file__).parents[2]
 CACHE = Path(os.environ.get("TIDEGATE_VM_CACHE", "/var/tmp/tidegate-vm"))
 LAST_LINES = 1500
 
@@ -47,10 +49,11 @@ def tried(probe: Probe, made: Machines) -> bool:
 
 def main(word: str) -> int:
     began_s = time.monotonic()
-    image = made_image(CACHE)
+    # What has to be fetched is, before there is a network of the bench's own.
+    image, agent = made_image(CACHE), agent_package(ROOT)
     os.umask(0o022)
     namespaces.enter()
-    with machines(image) as made:
+    with machines(image, agent) as made:
         print("boots a file server, a head and a node, without the kernel's help", flush=True)
         if faults := boot(made):
             print("\n".join(faults))

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from bench.vm.guest import Guest, GuestSpec
 from bench.vm.network import FILES_ADDRESS, HEAD_ADDRESS, Network
-from cdk.agent_package import agent_package
 from local.boot.agents_way import make_agents_way
 from local.boot.cloud import Cloud, publish_agent
 from local.boot.machines import READY, data_of_head, data_of_node
@@ -27,7 +26,6 @@ from userdata.render import (
     SlurmPool,
 )
 
-ROOT = Path(__file__).parents[2]
 # The virtual node: two cores with two threads each, two devices in the place of GPUs, and 90 % of
 # the memory that QEMU gives it, as of any instance of 8 GiB and less.
 SHAPE = NodeShape("g4dn.xlarge", cpus=4, memory_mib=1843, gpus=2, gpu_type="t4")
@@ -51,9 +49,9 @@ def head_values(munge: MungeSecret) -> HeadValues:
     return replace(HEAD, slurm=_SLURM, munge=munge, data_volume=VOLUME_ID)
 
 
-def _with_agent(cloud: Cloud) -> HeadValues:
+def _with_agent(cloud: Cloud, package: Path) -> HeadValues:
     """The agent as a deployment packs it, with what it needs, and its way to the planner."""
-    agent, way = publish_agent(cloud, agent_package(ROOT)), make_agents_way(cloud)
+    agent, way = publish_agent(cloud, package), make_agents_way(cloud)
     return replace(head_values(cloud.munge), agent=agent, agent_env=way)
 
 
@@ -72,10 +70,11 @@ def node_values(munge: MungeSecret) -> NodeValues:
 
 @dataclass
 class Machines:
-    """What the probes look at."""
+    """What the probes look at. `agent`: the package of the head's."""
 
     network: Network
     image: Path
+    agent: Path
     folder: Path
     guests: dict[str, Guest] = field(default_factory=dict)
 
@@ -103,7 +102,7 @@ class Machines:
         return files
 
     def boot_head(self) -> Guest:
-        user_data = data_of_head(self.network.cloud, _with_agent(self.network.cloud))
+        user_data = data_of_head(self.network.cloud, _with_agent(self.network.cloud, self.agent))
         identity = Identity(
             HEAD_ID,
             "m7i.large",
@@ -151,12 +150,12 @@ def became_ready(guest: Guest, times: int = 1) -> bool:
 
 
 @contextmanager
-def machines(image: Path) -> Iterator[Machines]:
+def machines(image: Path, agent: Path) -> Iterator[Machines]:
     """The bench's machines, all of which end with it."""
     folder = WORLD_DIR / "vm"
     folder.mkdir()
     with Network(folder) as network:
-        made = Machines(network, image, folder)
+        made = Machines(network, image, agent, folder)
         try:
             yield made
         finally:
