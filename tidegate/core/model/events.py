@@ -140,10 +140,9 @@ type Event = Look | News | NodeReady | UnknownEvent
 def said_at_s(news: News) -> float | None:
     """When AWS said so, epoch seconds; None: nobody knows."""
     match news:
-        case HealthNotice(said_at_s=at_s):
-            return at_s
         case (
-            SpotInterruption(at_s=at_s)
+            HealthNotice(said_at_s=at_s)
+            | SpotInterruption(at_s=at_s)
             | ReservationInterruption(at_s=at_s)
             | StateChange(at_s=at_s)
         ):
