@@ -44,7 +44,8 @@ class PendingLaunch:
         one their boot ends.
         """
         alone, uncut = 1 << self.number, self.offer_group.catalogue.uncut
-        return self.mask & uncut | alone if uncut & alone else alone
+        others = self.mask & uncut if uncut & alone else 0
+        return others | alone
 
     @property
     def min_count(self) -> int:
