@@ -25,6 +25,7 @@ from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.members import Member, members
 from tidegate.core.fleet.starts import startable
 from tidegate.core.fleet.templates import lessons, with_lessons
+from tidegate.core.model.cluster import PoolType
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Launch
 from tidegate.core.model.plan import Action, Plan, Resume, Send, Stop, Terminate, Unmet, Watch
@@ -62,7 +63,7 @@ from tidegate.core.passes.room import Room
 from tidegate.core.passes.serve import serve_queue
 from tidegate.core.passes.sickness import watch_sick
 from tidegate.core.passes.silence import replacements
-from tidegate.core.passes.spares import PoolType, Spares, buy_spares, learn_arrivals, want_spares
+from tidegate.core.passes.spares import Spares, buy_spares, learn_arrivals, want_spares
 from tidegate.core.passes.steer import steer
 from tidegate.core.passes.stopped import start_stopped, stop_instead
 from tidegate.core.passes.vain import watch_vain

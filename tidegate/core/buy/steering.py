@@ -15,7 +15,7 @@ from tidegate.core.buy.launches import OVERRIDE_PRICE_FACTOR
 from tidegate.core.demand.demand import Need, kinds_running
 from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.fleet.members import Member
-from tidegate.core.model.cluster import Cluster, Pool
+from tidegate.core.model.cluster import Cluster, Pool, PoolType
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import NodeRecord
@@ -83,8 +83,8 @@ class Steering:
     _spoiled: set[str] = field(default_factory=set)
     _waiting: set[int] = field(default_factory=set)
     _risks: dict[str, list[Need]] = field(default_factory=dict)
-    has_spares: frozenset[tuple[str, str]] = frozenset()
-    starts: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    has_spares: frozenset[PoolType] = frozenset()
+    starts: Mapping[PoolType, int] = field(default_factory=dict)
     _own: dict[tuple[object, ...], Own | None] = field(default_factory=dict)
     _losers: dict[tuple[object, ...], list[tuple[LikeJobs, float]]] = field(default_factory=dict)
 
@@ -279,13 +279,12 @@ class Steering:
         wait_usd = 0.0 if own.is_spare else need.wait_usd_per_hour
         return own.usd_per_hour * (runs_s + own.boot_s) + wait_usd * own.boot_s
 
-    def _up_s(self, need: Need, pool_type: tuple[str, str], market: Market) -> float:
+    def _up_s(self, need: Need, pool_type: PoolType, market: Market) -> float:
         """Until its own node is up: a start where one stands stopped for each job that waits."""
         pool = self._pools[pool_type[0]]
         is_started = market is Market.ON_DEMAND and need.nodes == 1 and not need.is_gang
-        if is_started and self.starts.get(pool_type, 0) >= max(self._num_waiting, 1):
-            return min(pool.start_s, pool.boot_s)
-        return pool.boot_s
+        is_started &= self.starts.get(pool_type, 0) >= max(self._num_waiting, 1)
+        return pool.up_in_s(is_started=is_started)
 
     @cached_property
     def _num_waiting(self) -> int:

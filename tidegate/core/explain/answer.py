@@ -364,8 +364,7 @@ def boots_for_s(member: Member, snapshot: Snapshot) -> float | None:
     if member.node is not None or pool is None:
         return None
     is_started = member.record is not None and member.record.is_started
-    up_s = min(pool.start_s, pool.boot_s) if is_started else pool.boot_s
-    return max(up_s - (snapshot.now_s - member.launched_at_s), 0.0)
+    return max(pool.up_in_s(is_started=is_started) - (snapshot.now_s - member.launched_at_s), 0.0)
 
 
 def on_its_way(member: Member, snapshot: Snapshot) -> str:

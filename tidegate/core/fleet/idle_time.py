@@ -50,7 +50,7 @@ def boot_worth_s(
     `is_stopped`: it would be stopped, and its next boot is a start. What is paid for in advance is
     never let go to save money.
     """
-    boot_s = min(pool.start_s, pool.boot_s) if is_stopped else pool.boot_s
+    boot_s = pool.up_in_s(is_started=is_stopped)
     if usd_per_hour <= 0.0:
         return boot_s
     return boot_s * (1.0 + wait_usd_per_hour(cluster, pool) / usd_per_hour)

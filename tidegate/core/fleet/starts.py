@@ -6,10 +6,8 @@ from collections.abc import Iterable
 from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.stopped import is_startable, stopped_of
 from tidegate.core.fleet.worth import kept_s
+from tidegate.core.model.cluster import PoolType
 from tidegate.core.model.snapshot import Snapshot
-
-type PoolType = tuple[str, str]
-"""A pool and one of its instance types."""
 
 
 def stopped_room(snapshot: Snapshot) -> Counter[str]:

@@ -26,12 +26,13 @@ def wait_usd_per_hour(cluster: Cluster, pool: Pool) -> float:
 
 def start_saves_usd(cluster: Cluster, pool: Pool) -> float:
     """What a job saves by a start instead of a boot."""
-    return wait_usd_per_hour(cluster, pool) * max(pool.boot_s - pool.start_s, 0.0) / HOUR_S
+    sooner_s = pool.boot_s - pool.up_in_s(is_started=True)
+    return wait_usd_per_hour(cluster, pool) * sooner_s / HOUR_S
 
 
 def start_share(pool: Pool) -> float:
     """The part of a boot that a start takes."""
-    return min(pool.start_s / pool.boot_s, 1.0) if pool.boot_s else 1.0
+    return pool.up_in_s(is_started=True) / pool.boot_s if pool.boot_s else 1.0
 
 
 def kept_s(cluster: Cluster, pool: Pool) -> float:

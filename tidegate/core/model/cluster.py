@@ -81,6 +81,10 @@ class Rebalance(StrEnum):
 START_S = 60.0
 
 
+type PoolType = tuple[str, str]
+"""A pool and one of its instance types."""
+
+
 @frozen
 class Pool:
     """Nodes of one kind of use; `weight`: higher is tried first (Karpenter's word).
@@ -122,6 +126,10 @@ class Pool:
     stopped_nodes: int = 0
     is_stopped_auto: bool = False
     stopped_usd_per_hour: float = 0.0
+
+    def up_in_s(self, *, is_started: bool) -> float:
+        """How long until a node is up; one that was stopped comes no later than a new one."""
+        return min(self.start_s, self.boot_s) if is_started else self.boot_s
 
     @property
     def keeps_free(self) -> bool:

@@ -14,7 +14,7 @@ from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.starts import stopped_room
 from tidegate.core.fleet.templates import history_of
 from tidegate.core.model.budgets import DisruptionReason
-from tidegate.core.model.cluster import Pool
+from tidegate.core.model.cluster import Pool, PoolType
 from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.orders import OrderKind
@@ -34,7 +34,7 @@ from tidegate.core.passes.rollout import (
     resting,
     waits_for_check,
 )
-from tidegate.core.passes.spares import PoolType, Ready, Spares
+from tidegate.core.passes.spares import Ready, Spares
 
 
 def keep_warm(

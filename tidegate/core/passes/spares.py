@@ -21,7 +21,7 @@ from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.templates import history_of
 from tidegate.core.fleet.week import Forecast, forecast, hour_at, is_trusted
 from tidegate.core.fleet.worth import start_share
-from tidegate.core.model.cluster import Pool
+from tidegate.core.model.cluster import Pool, PoolType
 from tidegate.core.model.ec2 import InstanceType, Market
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.plan import COUNTED, Action, Learn
@@ -40,9 +40,6 @@ BUY_FACTOR = 1.4
 
 # Numbers of jobs that are so far behind the newest one begin anew: another slurmctld counts.
 RESTARTED = 1000
-
-type PoolType = tuple[str, str]
-"""A pool and one of its instance types."""
 
 
 @frozen

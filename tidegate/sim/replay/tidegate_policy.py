@@ -133,7 +133,7 @@ class Tidegate:
         offerings = launch.offerings
         if launch.starts:
             self._count_disk(self._stopped.pop(launch.starts), world.now_s)
-            pool = replace(pool, boot_s=min(pool.start_s, pool.boot_s))
+            pool = replace(pool, boot_s=pool.up_in_s(is_started=True))
         if gang:
             machines = list(world.machines.values())
             whole = world.fleets.whole_at(offerings, missing, machines, world.now_s)
