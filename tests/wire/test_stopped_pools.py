@@ -62,3 +62,13 @@ def test_what_no_start_can_be_worth_is_refused(tmp_path, change, said):
     (problem,) = problems(tmp_path, good(change))
 
     assert said in problem
+
+
+@pytest.mark.parametrize(("waiting", "is_told"), [({"usd_per_job_hour": 0}, True), ({}, False)])
+def test_that_auto_keeps_none_where_waiting_costs_nothing_is_told(tmp_path, waiting, is_told):
+    change = {"pools.t4.stopped_nodes": "auto", "waiting": waiting}
+
+    notes = load(tmp_path, good(change)).notes
+
+    said = "pools.t4.stopped_nodes: auto keeps none, since waiting costs nothing"
+    assert any(each.startswith(said) for each in notes) == is_told

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from tidegate.core.fleet.worth import kept_s
 from tidegate.core.model.calendar import AlwaysUp
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.errors import BadConfig
@@ -214,8 +215,9 @@ def _checked(data: dict[str, object], problems: list[Problem], *, name: object) 
 
 
 def _cluster_file(model: ClusterModel) -> ClusterFile:
+    cluster = model.cluster()
     return ClusterFile(
-        cluster=model.cluster(),
+        cluster=cluster,
         region=model.region,
         slurm=model.slurm,
         shared_dir=model.shared_dir,
@@ -242,6 +244,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
             *model.slurm.notes(),
             *(note for name, pool in model.pools.items() for note in _notes(model, name, pool)),
             *(_diskless(model) if model.prefetch else ()),
+            *_never_stopped(cluster),
         ),
         root_volumes={name: pool.root_volume() for name, pool in model.pools.items()},
         security_groups={name: pool.security_groups for name, pool in model.pools.items()},
@@ -304,6 +307,15 @@ def _diskless(model: ClusterModel) -> Iterator[str]:
     for name, pool in model.pools.items():
         if not any(each.local_nvme_gib for each in pool.pool(name).instance_types):
             yield f"pools.{name}: no type has a disk of its own, so prefetch does nothing for it"
+
+
+def _never_stopped(cluster: Cluster) -> Iterator[str]:
+    for pool in cluster.pools:
+        if not kept_s(cluster, pool):
+            yield (
+                f"pools.{pool.name}.stopped_nodes: auto keeps none, since waiting costs nothing for"
+                " the jobs of its partitions (waiting.usd_per_job_hour): say a price, or a number"
+            )
 
 
 def _schedules(model: ClusterModel) -> Schedules | None:
