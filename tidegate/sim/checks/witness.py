@@ -369,7 +369,7 @@ class Checks:
         return is_notice and not self._is_of_former(one, name)
 
     def _is_of_former(self, one: News, name: str) -> bool:
-        """What is started again, by whom ever, is on another host than AWS spoke of."""
+        """What was started again, by whomever, is on another host than AWS spoke of."""
         compute, at_s = self.witness.world.compute, said_at_s(one)
         is_before = at_s is not None and at_s < compute.everything[name].launched_at_s
         return is_before or name in compute.stopped
