@@ -229,12 +229,18 @@ def hung(machines: Machines) -> str:
     return f"{'; '.join(told)}; off in {'time' if took_s < 130 else f'{took_s:.0f} s'}"
 
 
+def memory_in_use(machines: Machines) -> str:
+    """Of the idle head, which the bounds of `wire/compat.py` go by: all but what is available."""
+    return machines.head.sh("free -m | awk '/^Mem:/ {print $2 - $7 \" MiB\"}'")
+
+
 CLOSED = "none-else"
 REPORT = f"{NODE_ID} IDLE; jobs: none"
 PROBES = (
     Probe("the head's boot", "done", lambda machines: failed_units(machines.head)),
     Probe("the node's boot", "done", lambda machines: failed_units(machines.node)),
     Probe("the node in Slurm", r"CPUTot=4 State=IDLE\+DYNAMIC_NORM", node_state),
+    Probe("memory in use on the idle head", "[2-7][0-9]{2} MiB", memory_in_use),
     Probe("people have homes on the shared files", f"{HOME} alice 700", people),
     Probe("what the agent reports", REPORT, agent.reported),
     Probe("four jobs, each on a thread of its own", "0 1 2 3", cores),
