@@ -62,7 +62,14 @@ def port(cluster: RealSlurm) -> SlurmCli:
     where = ((CONF, "check"), *((SCRIPTS[kind], f"{kind}.sbatch") for kind in checks))
     for path, name in where:
         put(cluster, path, files[name])
-    return SlurmCli(CommandRunner(prefix=cluster.prefix), ("bash", str(PROGRAM)))
+    return asks_by(cluster, PROGRAM.read_text())
+
+
+def asks_by(cluster: RealSlurm, program: str) -> SlurmCli:
+    """By this text of the head's program; another release's tree has /tmp, not the checkout."""
+    copy = cluster.folder / f"program-{next(NUMBERS)}.sh"
+    copy.write_text(program)
+    return SlurmCli(CommandRunner(prefix=cluster.prefix), ("bash", str(copy)))
 
 
 def put(cluster: RealSlurm, path: str, text: str) -> None:
@@ -120,7 +127,7 @@ def test_it_runs_as_its_user_on_both_nodes_once_and_its_end_is_told(cluster, por
     shown = cluster.run("scontrol", "show", "job", passed.job_id)
     for each in ("Partition=gpu", "NumNodes=2", "TimeLimit=00:01:00", "Requeue=0", "Deadline="):
         assert each in shown
-    again = SlurmCli(CommandRunner(prefix=cluster.prefix), ("bash", str(PROGRAM)))
+    again = asks_by(cluster, PROGRAM.read_text())
     assert again.read().checks == ()
     assert again.check(name, nodes) == "", "another start of the agent asks again"
     assert [each.job_id for each in told(again, name)] == [passed.job_id]
@@ -248,9 +255,7 @@ def test_a_script_for_which_sbatch_waits_keeps_nobody_waiting(cluster, port):
     eventually("the job before it runs", lambda: cluster.state(busy) == "RUNNING")
     text = cluster.run("cat", SCRIPT).replace("#SBATCH --ntasks", "#SBATCH --wait --ntasks")
     conf = cluster.run("cat", CONF)
-    quick = cluster.folder / "quick.sh"
-    quick.write_text(PROGRAM.read_text().replace("SUBMIT_S=8", "SUBMIT_S=2"))
-    impatient = SlurmCli(CommandRunner(prefix=cluster.prefix), ("bash", str(quick)))
+    impatient = asks_by(cluster, PROGRAM.read_text().replace("SUBMIT_S=8", "SUBMIT_S=2"))
     name = a_name()
     try:
         put(cluster, SCRIPT, text)
@@ -284,9 +289,7 @@ def test_a_job_that_was_submitted_and_no_more_has_its_priority_when_asked_again(
 
 def test_a_silent_slurmctld_refuses_nothing(cluster, port):
     nodes, name = fresh(cluster), a_name()
-    mute = cluster.folder / "mute.sh"
-    mute.write_text(PROGRAM.read_text().replace("timeout 5 squeue", "false squeue"))
-    asked = SlurmCli(CommandRunner(prefix=cluster.prefix), ("bash", str(mute)))
+    asked = asks_by(cluster, PROGRAM.read_text().replace("timeout 5 squeue", "false squeue"))
 
     with pytest.raises(SlurmUnavailable, match="squeue gave no answer"):
         asked.check(name, nodes)
