@@ -5,6 +5,8 @@
 #
 #   scripts/contracts.sh         the trees are made once, in /var/tmp (root; 1-3 minutes each)
 #   TREE=DIR SID=DIR scripts/contracts.sh
+#   SOURCES='DIR DIR' scripts/contracts.sh   and on unpacked releases of SchedMD's source, oldest first,
+#                                            between 24.11 and sid's: each is built once (15 CPU minutes)
 #
 # With a tree of Ubuntu 24.04 the contracts are held against 23.11 too, and the upgrade begins at 22.05:
 #   debootstrap --variant=minbase --components=main,universe \
@@ -32,8 +34,15 @@ scripts/setup.sh
 command -v debootstrap >/dev/null || apt-get -q -y install debootstrap
 docs/experiments/debian_tree.sh trixie "$tree"
 docs/experiments/debian_tree.sh sid "$sid"
+trees=("$tree")
+for source in ${SOURCES:-}; do
+    built=/var/tmp/tidegate-slurm-$(awk '$1 == "Version:" {print $2}' "$source/META")
+    docs/experiments/slurm_tree.sh "$source" "$built"
+    trees+=("$built")
+done
+trees+=("$sid")
 export TIDEGATE_REQUIRE_REAL=1
-upgrade="$tree $sid" trees=("$tree" "$sid")
+upgrade="${trees[*]}"
 if [[ -x $noble/usr/sbin/slurmctld ]]; then
     upgrade="/ $noble $upgrade" trees+=("$noble")
 fi
