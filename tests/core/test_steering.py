@@ -25,7 +25,7 @@ from tidegate.core.model.ec2 import Instance, InstanceType, Market
 from tidegate.core.model.ledger import Launch, Phase
 from tidegate.core.model.orders import Order, OrderKind, PendingOrder
 from tidegate.core.model.plan import Plan
-from tidegate.core.model.slurm import Job, Node
+from tidegate.core.model.slurm import Job, Node, NodeState
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.passes.steer import CLOSED
 from tidegate.core.planner import plan
@@ -140,6 +140,39 @@ def test_a_closed_node_that_a_gang_counts_on_opens_with_the_others() -> None:
     ]
 
     assert opened == [set(), {"i-big", "i-2"}]
+
+
+@pytest.mark.parametrize(
+    ("requeued", "words"),
+    [
+        ({"restarts": 1, "reason": "BeginTime", "begins_at_s": NOW_S + 119}, set()),
+        ({}, {"NOT_RESPONDING"}),
+    ],
+    ids=["Slurm delays it", "one is silent"],
+)
+def test_no_closed_node_of_a_gang_opens_while_slurm_would_not_start_it(
+    requeued: dict[str, object], words: set[str]
+) -> None:
+    """Whoever came meanwhile would have those that opened first."""
+    waits, other = large(nodes=2), closed("i-2")
+    shown = replace(other, state=NodeState(other.state.words | words))
+
+    made = plan(seen([replace(waits, **requeued)], [closed(), shown]))  # type: ignore[arg-type]
+    later = plan(seen([waits], [closed(), other]))
+
+    assert not orders(made, OrderKind.UNDRAIN)
+    assert [one.names for one in orders(later, OrderKind.UNDRAIN)] == [("i-2", "i-big")]
+
+
+def test_a_closed_node_stays_closed_until_the_gang_that_it_is_for_has_left_a_failed_one() -> None:
+    failed = node("i-sick", T4_BIG, state="ALLOCATED+DRAIN", reason="tidegate-health: xid: 79")
+    runs = replace(running(large(nodes=2), "i-1"), node_names=("i-1", "i-sick"))
+
+    made = plan(seen([runs], [closed("i-1", gpus=4), failed, closed("i-2")]))
+
+    assert [one.names for one in orders(made, OrderKind.REQUEUE)] == [("9",)]
+    assert {one.job_id: one.by for one in made.served} == {"9": ("i-2",)}
+    assert not orders(made, OrderKind.UNDRAIN)
 
 
 def test_a_closed_node_is_not_opened_for_a_small_job() -> None:

@@ -248,16 +248,13 @@ def open_gangs(
     A gang that lost nodes keeps its good ones also while nothing can be bought, until their time
     is over.
     """
-    waiting: dict[str, list[Gang]] = {}
-    for gang in gangs:
-        if gang.is_complete:
-            waiting.setdefault(gang.key, []).append(gang)
     gated = list(bins.gated())
     if not gated:
         return
+    waiting = _by_key(gang for gang in gangs if gang.is_complete)
+    ready = _by_key(startable(snapshot, fleet, gangs))
     ending, resuming = ending_runs(snapshot), waiting_for_nodes(snapshot, fleet, known)
-    kept, early, silent = _kept(snapshot), _too_early(snapshot), _silent(snapshot)
-    by_slurm = _kept_by_slurm(snapshot)
+    kept, by_slurm = _kept(snapshot), _kept_by_slurm(snapshot)
     for key, held in gated:
         own = waiting.get(key, ())
         shut = [each for each in held if each.kind is BinKind.EXISTING]
@@ -271,12 +268,32 @@ def open_gangs(
             shut = [each for each in shut if each.name not in kept]
         elif not own and key in resuming:
             shut = [each for each in shut if each.name not in kept or _is_of_no_use(gangs, each)]
-        is_next = key not in early
-        there = [g for g in own if is_next and g.is_there and not _is_closing(snapshot, fleet, g)]
-        there = [g for g in there if silent.isdisjoint(g.held_names)]
-        names, why = _to_open(own, there, key, shut)
+        names, why = _to_open(own, ready.get(key, ()), key, shut)
         if not _is_opening(snapshot, names):
             yield from _open(snapshot, names, why)
+
+
+def startable(snapshot: Snapshot, fleet: Fleet, gangs: Iterable[Gang]) -> list[Gang]:
+    """Complete gangs that Slurm starts once those of their nodes that are shut are open: before
+    that any one which opens would be a lesser job's.
+    """
+    there = [gang for gang in gangs if gang.is_complete and gang.is_there]
+    early, silent = _too_early(snapshot), _silent(snapshot)
+    return [
+        gang
+        for gang in there
+        if gang.key not in early
+        and silent.isdisjoint(gang.held_names)
+        and not _is_closing(snapshot, fleet, gang)
+    ]
+
+
+def _by_key(gangs: Iterable[Gang]) -> dict[str, list[Gang]]:
+    """The tasks of an array under one key."""
+    found: dict[str, list[Gang]] = {}
+    for gang in gangs:
+        found.setdefault(gang.key, []).append(gang)
+    return found
 
 
 def _too_early(snapshot: Snapshot) -> set[str]:

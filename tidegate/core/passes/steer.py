@@ -22,6 +22,7 @@ from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Action, Send
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.cost import UNKNOWN_S
+from tidegate.core.passes.gangs import startable
 from tidegate.core.passes.orders import ANY_STATE, order
 from tidegate.core.passes.queue import Gang
 from tidegate.core.passes.room import Room
@@ -53,7 +54,9 @@ def steer(
     if steering.is_mixed:
         bins = {b.name: b for b in room.bins.all if b.kind is not BinKind.FREEING}
         paired = [(e, b) for e in steered if (b := bins.get(e.member.instance_id))]
-        yield from _open(steering, gangs, paired, kept)
+        starting = {id(each) for each in startable(snapshot, fleet, gangs)}
+        waiting = [each for each in gangs if id(each) not in starting]
+        yield from _open(steering, waiting, paired, kept)
         yield from _close(steering, gangs, paired, kept)
     if num_open > 1:
         yield from _weigh(snapshot, steering, gangs, steered, kept)
@@ -77,10 +80,13 @@ type Pairs = Sequence[tuple[Judged, Bin]]
 
 
 def _open(
-    steering: Steering, gangs: Iterable[Gang], paired: Pairs, kept: Container[str]
+    steering: Steering, gangs: Sequence[Gang], paired: Pairs, kept: Container[str]
 ) -> Iterator[Send]:
-    """Undrain closed nodes that a job is worth, or that no job would keep at a loss any more."""
-    held = {n for gang in gangs if not gang.is_there for n in gang.held_names}
+    """Undrain closed nodes that a job is worth, or that no job would keep at a loss any more; none
+    of those that the `gangs` hold, or have from a run that ends, which cannot start yet.
+    """
+    held = {name for gang in gangs for name in gang.held_names}
+    held |= {name for gang in gangs for part in gang.parts for name in part.need.beside}
     by_why: dict[tuple[str, str], list[str]] = {}
     for each, found in paired:
         node = each.member.node
