@@ -8,6 +8,7 @@ from tests.make import T4, cluster, pool
 from tests.sim.test_excuses import first_node
 from tidegate.core.model.headroom import Headroom
 from tidegate.core.model.slurm import SetBy, Shape
+from tidegate.core.model.waiting import Waiting
 from tidegate.core.passes.steer import CLOSED
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.checks.ending import IdleNodesGo
@@ -20,10 +21,14 @@ ONE_GPU = Shape(1, "t4", 1, 1000)
 HOUR_S = 3600.0
 
 
-def idling(num_nodes: int, *headroom: Headroom) -> tuple[SimWorld, IdleNodesGo]:
-    """One node of the pool has a job, the others have none."""
-    of = replace(pool(types=(T4,)), headroom=headroom)
-    world = SimWorld(cluster(of), lambda instance: 60.0)
+def idling(
+    num_nodes: int, *headroom: Headroom, waiting_usd: float = 0.0
+) -> tuple[SimWorld, IdleNodesGo]:
+    """One node of the pool has a job, the others have none. `waiting_usd`: what an hour costs."""
+    of = replace(
+        cluster(replace(pool(types=(T4,)), headroom=headroom)), waiting=Waiting(waiting_usd)
+    )
+    world = SimWorld(of, lambda instance: 60.0)
     job = world.slurm.jobs[world.slurm.submit(Submit("ada", ONE_GPU, 10 * HOUR_S))]
     for _ in range(num_nodes):
         (one,) = world.compute.create_fleet(first_node(world)).instances
@@ -42,6 +47,16 @@ def test_room_for_jobs_is_kept_beside_a_busy_node_and_no_node_more() -> None:
     _, check = idling(5, *headroom)
     with pytest.raises(Broken, match="has idled for 3600 s"):
         check.passed(HOUR_S)
+
+
+def test_spare_nodes_are_kept_beside_a_busy_one_no_more_than_jobs_came_for() -> None:
+    _, kept = idling(2, waiting_usd=20.0)
+    kept.passed(HOUR_S)
+
+    for num_nodes, waiting_usd in ((2, 0.0), (3, 20.0)):
+        _, check = idling(num_nodes, waiting_usd=waiting_usd)
+        with pytest.raises(Broken, match="has idled for 3600 s"):
+            check.passed(HOUR_S)
 
 
 @pytest.mark.parametrize(("is_down", "is_leaving"), [(True, True), (True, False), (False, True)])

@@ -11,17 +11,19 @@ from tidegate.sim.world import SimWorld
 
 
 def most_kept(world: SimWorld, pool: Pool) -> int:
-    """Its minimum or its headroom, and where waiting has a price as many as all jobs ask for."""
-    least = max(pool.min_nodes - pool.headroom_nodes, 0)
-    return least + most_free(pool) + most_spare(world)
+    """Its minimum, or what it keeps free."""
+    return max(pool.min_nodes - pool.headroom_nodes, 0) + most_free(world, pool)
 
 
-def most_free(pool: Pool) -> int:
-    """Its headroom, which it keeps beside nodes that work."""
-    return pool.headroom_nodes + sum(each.most_nodes for each in pool.headroom)
+def most_free(world: SimWorld, pool: Pool) -> int:
+    """Its headroom and its spare nodes, which it keeps beside nodes that work: the planner counts
+    the free part of each node alone as spare, however long jobs run on others.
+    """
+    headroom = pool.headroom_nodes + sum(each.most_nodes for each in pool.headroom)
+    return headroom + _most_spare(world)
 
 
-def most_spare(world: SimWorld) -> int:
+def _most_spare(world: SimWorld) -> int:
     """Spare nodes of a pool: no more than would take every job so far at once."""
     if not world.cluster.waiting.most_usd:
         return 0

@@ -121,8 +121,8 @@ class IdleNodesGo(Check):
     def _kept(self) -> set[str]:
         """The nodes of pools that keep some, where no more than those are there beside what is paid
         for in advance, which may be of no use for it, and those without a job, where no more than a
-        pool's headroom have none. One that leaves is none of them, nor one that is DOWN; one that
-        is closed to small jobs is room for large ones.
+        pool's headroom and spare nodes have none. One that leaves is none of them, nor one that is
+        DOWN; one that is closed to small jobs is room for large ones.
         """
         nodes = self.world.slurm.nodes
         found: set[str] = set()
@@ -133,7 +133,7 @@ class IdleNodesGo(Check):
                 here = [n for n in here if not (nodes[n].is_down or _leaves(nodes[n]))]
                 found.update(here if len(here) <= most else ())
                 free = [name for name in here if not nodes[name].jobs]
-                found.update(free if len(free) <= most_free(pool) else ())
+                found.update(free if len(free) <= most_free(self.world, pool) else ())
         return found
 
 
