@@ -13,7 +13,6 @@ from tidegate.core.model.ec2 import (
 )
 from tidegate.core.model.resting import RestKey
 from tidegate.service.control import Looked
-from tidegate.sim.chaos import PAUSE_MAX_S
 from tidegate.sim.checks.witness import Check, Witness
 
 
@@ -46,20 +45,20 @@ class RefusalsRemembered(Check):
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
-        self.heard: dict[int, list[Offering]] = {}
+        self.heard: dict[int, dict[Offering, float]] = {}  # by each planner, and when it answered
         self.refused_at_s: dict[Offering, float] = {}
 
     def begun(self) -> None:
-        self.heard[self.witness.depth] = []
+        self.heard[self.witness.depth] = {}
 
     def answered(self, result: FleetResult) -> None:
         refused = [each.offering for each in result.refusals]
-        self.heard[self.witness.depth].extend(refused)
+        self.heard[self.witness.depth].update(dict.fromkeys(refused, self.witness.now_s))
 
     def looked(self, looked: Looked) -> None:
-        heard = self.heard[self.witness.depth]
+        """A rest begins with EC2's answer, however long its planner looks on or stands still."""
         if not looked.trouble:
-            self.refused_at_s.update(dict.fromkeys(heard, self.witness.now_s))
+            self.refused_at_s.update(self.heard[self.witness.depth])
 
     def requested(self, request: FleetRequest) -> None:
         record = self.witness.record_of(request)
@@ -67,10 +66,9 @@ class RefusalsRemembered(Check):
             return
         heard = self.heard[self.witness.depth]
         offerings = {offering for offering, *_ in _rest_keys(request)}
-        if offerings.issubset(heard):
+        if offerings <= heard.keys():
             raise self.broken(f"{request.client_token} asks only for what was refused just now")
-        # A rest begins when its planner looked, which may have stood still since.
-        rest_s = self.world.cluster.timings.rest_min_s - PAUSE_MAX_S
+        rest_s = self.world.cluster.timings.rest_min_s
         for offering in sorted(offerings):
             ago_s = record.created_at_s - self.refused_at_s.get(offering, -rest_s)
             if 0 < ago_s < rest_s:
