@@ -326,6 +326,24 @@ def test_what_ran_counts_in_the_budget_though_it_tested_nothing(state):
     assert waited().gpu_hours == 0.0
 
 
+@pytest.mark.parametrize(
+    ("state", "exit_code", "gpu_hours"),
+    [
+        ("FAILED", 75, 0.0833),
+        ("FAILED", 127, 0.0833),
+        ("NODE_FAIL", 0, 0.0833),
+        ("PREEMPTED", 0, 0.0833),
+        ("BOOT_FAIL", 0, 0.0),
+        ("CANCELLED", 0, 0.0),
+    ],
+)
+def test_what_ran_between_two_looks_counts_from_when_it_was_asked_for(state, exit_code, gpu_hours):
+    """A program that is missing ends its job before any digest shows that it runs."""
+    unseen = replace(RUNS, asked=replace(ASKED, begun_at_s=None))
+    found = after(world(state=unseen, told=[ended(state, exit_code=exit_code)]))
+    assert (found.asked, found.gpu_hours) == (None, gpu_hours)
+
+
 def waited(*, busy_s_ago: float | None = None, flag: str = "IDLE") -> IdleChecks:
     """After a check of i-1, asked for five minutes ago, that had not begun by its deadline."""
     waits = replace(RUNS, asked=replace(ASKED, begun_at_s=None))

@@ -43,6 +43,10 @@ from tidegate.core.model.snapshot import Snapshot
 # Nobody's fault: a job was before it, or the node went. The next may be asked for soon.
 OVERTAKEN = frozenset({"DEADLINE", "NODE_FAIL", "PREEMPTED"})
 
+# What of these only a job that has run comes to, though no digest may have shown it running.
+# Source: squeue(1), "JOB STATE CODES".
+HAS_RUN = frozenset({"NODE_FAIL", "PREEMPTED"})
+
 # What makes Slurm let a job pend while its node idles (squeue(1), "JOB REASON CODES"). To limits of
 # the partition the cluster file's own rules see.
 KEEPERS = "a limit of its account or QOS, or an #SBATCH line of its script, keeps it"
@@ -221,7 +225,8 @@ def _seen(
                 f"{' and '.join(asked.nodes)}: {KEEPERS}"
             )
             is_fault = True
-        return _missed(state, asked, check, said, now_s, is_fault=is_fault)
+        has_run = job.state in HAS_RUN
+        return _missed(state, asked, check, said, now_s, is_fault=is_fault, has_run=has_run)
     if job.state != "PENDING" and asked.begun_at_s is None:
         return replace(state, asked=replace(asked, begun_at_s=now_s))
     return state
@@ -262,7 +267,7 @@ def _failed(
 ) -> IdleChecks:
     if job.state == "FAILED" and job.exit_code in UNTESTED:
         said = f"job {job.job_id} could not test it, it ended with exit code {job.exit_code}"
-        return _missed(state, asked, check, said, now_s)
+        return _missed(state, asked, check, said, now_s, has_run=True)
     how = f"ended with exit code {job.exit_code}"
     if job.state == "TIMEOUT":
         how = f"ran into its time limit of {span(check.limit_s(is_pair=asked.is_pair))}"
@@ -287,9 +292,13 @@ def _missed(
     now_s: float,
     *,
     is_fault: bool = True,
+    has_run: bool = False,
 ) -> IdleChecks:
-    """It did not run. `is_fault`: of the check, of which somebody should know."""
-    ended = _ended(state, asked, check, now_s) if asked.begun_at_s else replace(state, asked=None)
+    """It tested nothing. `is_fault`: of the check, of which somebody should know. `has_run`: so it
+    counts, also where nobody saw it run.
+    """
+    is_counted = has_run or asked.begun_at_s is not None
+    ended = _ended(state, asked, check, now_s) if is_counted else replace(state, asked=None)
     runs = state.pairs if asked.is_pair else ended
     rest_s = check.wait_s
     if is_fault:
