@@ -26,7 +26,7 @@ from tidegate.core.model.slurm import Job, Node
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
 
-KEPT = "tidegate: kept for gang 9 (kept 9 until 2027-01-15T08:15:00Z)"
+KEPT = "tidegate: kept for gang 9 (kept 9 until 2027-01-15T08:16:00Z)"
 LATE = "tidegate: kept for gang 9 (kept 9 until 2027-01-15T07:59:00Z)"
 
 
@@ -122,7 +122,7 @@ def test_gates_stay_shut_while_the_node_behind_one_does_not_answer(mark: str) ->
 
 def test_a_gate_opens_with_the_first_of_those_that_were_kept_at_different_times() -> None:
     on, names = offering(T4_BIG), ["i-1", "i-2", "i-3"]
-    reasons = {"i-1": KEPT, "i-2": KEPT.replace("08:15", "08:16"), "i-3": ""}
+    reasons = {"i-1": KEPT, "i-2": KEPT.replace("08:16", "08:17"), "i-3": ""}
     made = plan(
         snapshot(
             [gang(3)],
@@ -145,7 +145,7 @@ def test_a_node_is_kept_for_as_long_as_a_boot_may_take(
     until: str, bound_s: float, is_kept: bool
 ) -> None:
     """An end that is further away was written by a clock that was wrong."""
-    on, reason = offering(T4_BIG), KEPT.replace("08:15", until)
+    on, reason = offering(T4_BIG), KEPT.replace("08:16", until)
     seen = snapshot(
         [gang(3)],
         [big("i-1", state="IDLE+DRAIN", reason=reason)],

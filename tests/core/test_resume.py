@@ -7,7 +7,7 @@ import pytest
 
 from tests.core.reading import launches, orders
 from tests.make import A10G, NOW_S, cluster, instance, job, node, offering, pool, record, snapshot
-from tidegate.core.fleet.resume import HOLD_S, kept_for
+from tidegate.core.fleet.resume import kept_for
 from tidegate.core.model.budgets import Budget, Disruption
 from tidegate.core.model.cluster import Limits, Pool
 from tidegate.core.model.drain_reason import DrainCode, read
@@ -106,7 +106,8 @@ def test_the_nodes_beside_a_silent_one_are_kept_for_their_job_before_slurm_finds
     (order,) = orders(made, OrderKind.DRAIN)
     reason = read(order.text)
     assert reason is not None
-    assert (order.names, reason.subject, reason.until_s) == (("i-1",), "9", NOW_S + HOLD_S)
+    until_s = NOW_S + cluster().timings.given_up_s
+    assert (order.names, reason.subject, reason.until_s) == (("i-1",), "9", until_s)
     assert launches(made) == []  # it may answer again
 
 

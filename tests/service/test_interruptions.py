@@ -80,7 +80,7 @@ def test_the_drain_of_a_cordon_waits_for_a_node_that_boots() -> None:
     world.control().interrupt([maintenance(world, in_s=None)])
 
     (drain,) = world.bus.orders
-    assert drain.not_after_s == world.clock.now_s() + world.of.timings.boot_bound_s
+    assert drain.not_after_s == world.clock.now_s() + world.of.timings.given_up_s
 
 
 @pytest.mark.parametrize("point", ["before cordon_node", "before send_orders"])

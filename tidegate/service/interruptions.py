@@ -208,7 +208,7 @@ class Interruptions:
         joins.
         """
         cordons = {name: cordon.drain_reason for name, cordon in found.cordons.items()}
-        joined_by_s = self.clock.now_s() + self.cluster.timings.boot_bound_s
+        joined_by_s = self.clock.now_s() + self.cluster.timings.given_up_s
         return tuple(_by_reason(OrderKind.DRAIN, cordons, joined_by_s))
 
     def _reading(self) -> tuple[Reading | None, str]:

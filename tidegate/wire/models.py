@@ -68,7 +68,7 @@ class TimingsModel(Section):
 
     boot_bound_s: DaySeconds = Field(
         default=_TIMINGS.boot_bound_s,
-        description="a node that has not joined by then ends itself; else it is given up",
+        description="a node that is not ready by then ends itself, and is given up a minute later",
     )
     spot_notice_s: NoticeSeconds = Field(
         default=_TIMINGS.spot_notice_s, description="time between EC2's spot notice and the reclaim"

@@ -27,7 +27,8 @@ PROFILES: dict[str, dict[str, str]] = {
 }
 # A notebook in which nothing has run for so long ends, and with it its job.
 IDLE_S = 60 * MINUTE_S
-# Twice `timings.boot_bound_s`: one node may fail to boot, and the next one is waited for.
+# Twice `timings.boot_bound_s`: one node may fail to boot, which is known a minute after it, and the
+# next one is waited for.
 START_S = 30 * MINUTE_S
 
 

@@ -9,8 +9,8 @@ from tidegate.core.model.frozen import frozen
 from tidegate.core.model.slurm import Fault, Job, Node, Reading
 from tidegate.core.model.snapshot import Snapshot
 
-# As long as a boot may take (`Timings.boot_bound_s`): by then the replacement is there, or another
-# one is asked for, which the planner holds the nodes for.
+# The head knows no `timings`, so it holds for what a boot takes at most where the cluster file says
+# nothing. The planner, while a replacement boots, holds on for as long as it may (`given_up_s`).
 HOLD_S = 900.0
 # The clocks of head and planner may differ by a little.
 CLOCKS_DIFFER_S = 60.0
@@ -40,7 +40,7 @@ def kept_for(gang: str, until_s: float) -> DrainReason:
 
 def hold_max_s(cluster: Cluster) -> float:
     """How far away the end of a hold may be; one beyond was written by a clock that was wrong."""
-    return max(HOLD_S, cluster.timings.boot_bound_s) + CLOCKS_DIFFER_S
+    return max(HOLD_S, cluster.timings.given_up_s) + CLOCKS_DIFFER_S
 
 
 def is_kept(kept: DrainReason, snapshot: Snapshot) -> bool:

@@ -230,7 +230,7 @@ def _keep(
         )
     )
     if names:
-        until_s = now_s + snapshot.cluster.timings.boot_bound_s
+        until_s = now_s + snapshot.cluster.timings.given_up_s
         yield order(OrderKind.DRAIN, names, kept_for(gang.key, until_s), only_if=("IDLE",))
 
 

@@ -54,7 +54,7 @@ def keep_beside_silent(snapshot: Snapshot, fleet: Fleet) -> Iterator[Action]:
     if not silent:
         return
     now_s = snapshot.now_s
-    until_s = now_s + snapshot.cluster.timings.boot_bound_s
+    until_s = now_s + snapshot.cluster.timings.given_up_s
     free = {
         each.member.instance_id
         for each in fleet.judged
