@@ -28,6 +28,7 @@ STATE = "/etc/local-gpu"
 ENROOT = "/etc/enroot/enroot.conf.d/tidegate.conf"
 KERNEL_LOG = "/etc/local-kernel-log"
 XID = "NVRM: Xid (PCI:0000:00:1e): {}, pid=1, name=x\n"
+NEURON_ERROR = "NEURON_HW_ERR=HBM_UNCORRECTABLE_ERROR nd-id=1 nc-id=0 action=TERMINATE_INSTANCE\n"
 SXID = "nvidia-nvswitch0: SXid (PCI:0000:a9:00.0): 20034, Fatal, Link 30 LTSSM Fault Up\n"
 
 
@@ -305,6 +306,7 @@ FAULTS = {
         "the image lacks enroot", values=replace(LOCAL_NODE, containers=Containers("pyxis"))
     ),
     "neuron": Fault("", NEURON, NEURON_NODE, gpus=0),
+    "neuron_sick": Fault("device 1 (AWS's", {**NEURON, KERNEL_LOG: NEURON_ERROR}, NEURON_NODE, 0),
     "neuron_missing": Fault(
         "the image lacks the Neuron driver", values=replace(NEURON_NODE, installs=False), gpus=0
     ),

@@ -37,6 +37,7 @@ from tests.boot.node_faults import (
     HOOK,
     HOOKS_BUCKET,
     KERNEL_LOG,
+    NEURON_ERROR,
     SLURM_BUCKET,
     STATE,
     SXID,
@@ -175,6 +176,10 @@ def look_at(name: str, machine: Machine) -> dict[str, Any]:
         found["exports"] = exporting(machine) if name == "mps" else {}
         found["acts"] = acting_as(machine) if name == "job_role" else {}
         found["sick"] = sickened(machine) if name == "healthy" else {}
+        if name == "neuron":
+            kernel_says(machine, NEURON_ERROR)
+            wait_for(lambda: "tidegate-health" in reason(machine))
+            found["drained"] = reason(machine)
         found["worse"] = worsened(machine) if name == "gets_worse" else {}
         found["again"] = again(machine) if name in AGAIN else {}
     return found

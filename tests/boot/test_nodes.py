@@ -251,6 +251,13 @@ def test_an_image_is_baked_by_the_boot_s_own_stages(seen):
     assert left == ("left", ["/opt/tidegate/boot.tgz"])
 
 
+def test_an_error_of_a_neuron_device_drains_its_node_with_aws_s_remedy(seen):
+    assert seen["neuron"]["drained"] == (
+        "tidegate-health: neuron: Neuron HBM_UNCORRECTABLE_ERROR: Uncorrectable error in HBM, "
+        "device 1 (AWS's remedy: replace)"
+    )
+
+
 def test_a_neuron_driver_is_installed_and_held(seen):
     assert "aws-neuronx-dkms" in seen["neuron"]["shown"]
 

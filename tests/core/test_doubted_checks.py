@@ -269,7 +269,12 @@ def test_what_it_remembers_says_when_and_where() -> None:
 
 @pytest.mark.parametrize(
     ("reason", "let_go"),
-    [(CHECK, 2), ("tidegate-health: xid: Xid 79: it is gone", 5), ("Kill task failed", 5)],
+    [
+        (CHECK, 2),
+        ("tidegate-health: xid: Xid 79: it is gone", 5),
+        ("tidegate-health: neuron: Neuron DMA_ERROR: it has aborted", 5),
+        ("Kill task failed", 5),
+    ],
 )
 def test_what_kernel_and_slurm_say_is_believed_of_more_nodes_of_a_small_pool(
     reason: str, let_go: int

@@ -95,6 +95,7 @@ def test_what_is_bought_by_the_hour_is_left_at_once(market: Market) -> None:
         "tidegate-health: rows: rows of memory could not be remapped (per GPU: 1)",
         "tidegate-health: disk: 0 GiB free on the root disk",
         "tidegate-health: xid: Xid 54: no power (NVIDIA's remedy: replace)",
+        "tidegate-health: neuron: Neuron DMA_ERROR: it has aborted (AWS's remedy: replace)",
         "SlurmdSpoolDir is full",
     ],
 )

@@ -17,6 +17,7 @@ from tidegate.core.model.slurm import Job, Node, SetBy
 from tidegate.core.planner import plan
 
 XID = "tidegate-health: xid: Xid 79: GPU has fallen off the bus (NVIDIA's remedy: reboot)"
+NEURON = "tidegate-health: neuron: Neuron DMA_ERROR: it has aborted (AWS's remedy: replace)"
 ON = offering(A10G)
 NAMES = ("i-1", "i-2")
 KEPT = str(kept_for("9", NOW_S + 600))
@@ -34,8 +35,8 @@ def busy(name: str, state: str = "ALLOCATED", **more: object) -> Node:
     return node(name, A10G, state=f"{state}+DYNAMIC_NORM", gpus_alloc=4, **more)  # type: ignore[arg-type]
 
 
-def failed(name: str) -> Node:
-    return busy(name, "ALLOCATED+DRAIN", reason=XID, set_by=SetBy.ROOT)
+def failed(name: str, reason: str = XID) -> Node:
+    return busy(name, "ALLOCATED+DRAIN", reason=reason, set_by=SetBy.ROOT)
 
 
 def kept(name: str, reason: str = KEPT) -> Node:
@@ -65,14 +66,17 @@ def undrained(made: Plan) -> list[tuple[str, ...]]:
     return [order.names for order in orders(made, OrderKind.UNDRAIN)]
 
 
-def test_a_job_of_which_one_nodes_gpu_failed_is_requeued_and_one_node_bought_in_one_plan() -> None:
-    made = planned([gang(on=NAMES, restarts=3)], [busy("i-1"), failed("i-2")])
+@pytest.mark.parametrize("reason", [XID, NEURON])
+def test_a_job_of_which_one_nodes_gpu_failed_is_requeued_and_one_node_bought_in_one_plan(
+    reason: str,
+) -> None:
+    made = planned([gang(on=NAMES, restarts=3)], [busy("i-1"), failed("i-2", reason)])
 
     (order,) = orders(made, OrderKind.REQUEUE)
     assert (order.names, order.on_nodes) == (("9",), ("i-2",))
     assert order.restarts == 3  # a person may have mended the node before its next run
     assert "RUNNING" in order.only_if
-    assert "Xid 79" in order.text
+    assert reason in order.text
     assert [(each.count, each.gated_for) for each in launches(made)] == [(1, "9")]
 
 

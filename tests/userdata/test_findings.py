@@ -9,17 +9,24 @@ import pytest
 from tidegate.core.model.drain_reason import SENTENCE_MAX_CHARS
 
 FOLDER = Path("userdata/node")
-ROWS = [
-    line.split(maxsplit=3)
-    for line in (FOLDER / "xids").read_text().splitlines()
-    if not line.startswith("#")
-]
+
+
+def rows(name: str) -> list[list[str]]:
+    lines = (FOLDER / name).read_text().splitlines()
+    return [line.split(maxsplit=3) for line in lines if not line.startswith("#")]
+
+
+ROWS = rows("xids")
+NEURON = (
+    "NEURON_HW_ERR={} instance-id=i-0592464924bd45322 hostname=ip-172-31-61-252 nd-id=5 nc-id=0"
+    " serial-num=19fcda00f5ff6eb9 action={}"
+)
 NVLINK = "NVRM: Xid (PCI:0000:04:00): {}, {} {} XC0 i0 Link 00 (0x00000004 0x00000040 0x0 0x0)"
 
 
 def judged(line: str) -> tuple[str, str]:
     """The verdict on a line, and the sentence about it."""
-    script = 'source "$0"; read_xids; judge "$1"; printf "%s|%s" "$verdict" "$finding"'
+    script = 'source "$0"; read_errors; judge "$1"; printf "%s|%s" "$verdict" "$finding"'
     done = subprocess.run(
         ["bash", "-euc", script, str(FOLDER / "findings.sh"), line],
         capture_output=True,
@@ -98,3 +105,61 @@ def test_a_line_is_judged(line: str, verdict: str, says: str) -> None:
 def test_what_a_program_does_wrong_ends_no_node() -> None:
     """Xids that a job can bring about at will, by NVIDIA's catalog."""
     assert {v for code, v, *_ in ROWS if code in ("13", "31", "43", "45", "94")} == {"ignore"}
+
+
+def test_each_neuron_error_has_one_row_with_a_verdict_and_a_remedy() -> None:
+    names = [name for name, *_ in rows("neuron_errors")]
+
+    assert len(names) == len(set(names))
+    for name, verdict, remedy, words in rows("neuron_errors"):
+        assert re.fullmatch(r"[A-Z_]+", name)
+        assert (verdict, remedy) in (("drain", "replace"), ("drain", "reboot"), ("tell", "none"))
+        assert re.fullmatch(r"[A-Z][\w ,/.-]+", words)
+
+
+@pytest.mark.parametrize(
+    ("line", "verdict", "says"),
+    [
+        (
+            NEURON.format("SRAM_UNCORRECTABLE_ERROR", "TERMINATE_INSTANCE"),
+            "drain",
+            "Neuron SRAM_UNCORRECTABLE_ERROR: Uncorrectable error in SRAM, device 5 (AWS's remedy: "
+            "replace)",
+        ),
+        (
+            "[   12.3] ip-10-0-0-7 kernel: 2026-11-23T08:15:00.123Z "
+            + NEURON.format("HBM_UNCORRECTABLE_ERROR", "TERMINATE_INSTANCE"),
+            "drain",
+            "Neuron HBM_UNCORRECTABLE_ERROR: Uncorrectable error in HBM, device 5 (AWS's remedy: ",
+        ),
+        ("kernel: NEURON_HW_ERR=NC_UNCORRECTABLE_ERROR", "drain", "Neuron NC_UNCORRECTABLE_ERROR"),
+        (NEURON.format("DMA_ERROR", "TERMINATE_INSTANCE"), "drain", "Neuron DMA_ERROR: A DMA eng"),
+        (
+            NEURON.format("HANG_ON_COLLECTIVES", "NONE"),
+            "tell",
+            "Neuron HANG_ON_COLLECTIVES: A",
+        ),
+        (
+            NEURON.format("NEW_ERROR", "TERMINATE_INSTANCE"),
+            "drain",
+            "Neuron NEW_ERROR: unknown to us, device 5 (AWS's remedy: replace)",
+        ),
+        (
+            NEURON.format("NEW_ERROR", "REBOOT_INSTANCE"),
+            "drain",
+            "Neuron NEW_ERROR: unknown to us, device 5 (AWS's remedy: reboot)",
+        ),
+        (NEURON.format("NEW_ERROR", "NONE"), "tell", "Neuron NEW_ERROR: unknown to us, device 5"),
+        (
+            "[   5.0] n kernel: process '/home/a NEURON_HW_ERR=DMA_ERROR ' has an executable stack",
+            "ignore",
+            "",
+        ),
+    ],
+)
+def test_a_line_of_neuron_s_runtime_is_judged(line: str, verdict: str, says: str) -> None:
+    found, finding = judged(line)
+
+    assert found == verdict
+    assert finding.startswith(says)
+    assert len(finding) < SENTENCE_MAX_CHARS

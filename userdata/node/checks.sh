@@ -6,7 +6,7 @@
 
 # shellcheck source=/dev/null
 source files/findings.sh
-read_xids
+read_errors
 
 readonly MIN_FREE_GIB=${MIN_FREE_GIB:-10}
 
@@ -62,13 +62,15 @@ check_driver() {
     fi
 }
 
+# What the kernel's log says since the machine started, of its GPUs or Neuron devices.
 check_xid() {
-    local log line verdict subject finding
+    local log line verdict subject finding source
+    ((GPUS > 0)) || [[ $GRES == neuron ]] || return 0
     log=$(journalctl -k -b -o cat) || return 2
     while IFS= read -r line; do
         judge "$line"
         [[ $verdict != drain ]] || { echo "$finding"; return 1; }
-    done < <(grep -F 'Xid (' <<<"$log")
+    done < <(grep -F "$SIGNS" <<<"$log")
 }
 
 check_ecc() {

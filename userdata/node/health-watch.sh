@@ -1,9 +1,9 @@
 #!/bin/bash
 # usage: health-watch.sh
-# Drains this node as soon as the kernel's log says that a GPU is of no use, and when a check of
-# Slurm's health program or epilog finds it sick: those write what they saw into $SICK, since Slurm
-# advises against its own commands in them. Nothing is killed: the jobs that run go on. What was
-# judged once is not judged again, so a person who mends a node can open it.
+# Drains this node as soon as the kernel's log says that a GPU or a Neuron device is of no use, and
+# when a check of Slurm's health program or epilog finds it sick: those write what they saw into
+# $SICK, since Slurm advises against its own commands in them. Nothing is killed: the jobs that run
+# go on. What was judged once is not judged again, so a person who mends a node can open it.
 set -uo pipefail
 cd "${BASH_SOURCE[0]%/*}/.." || exit 1
 # shellcheck source=/dev/null
@@ -12,7 +12,7 @@ source ./lib.sh
 source files/findings.sh
 
 readonly SICK=$RUN_DIR/sick JUDGED=$RUN_DIR/judged
-verdict='' subject='' finding='' # by `judge`
+verdict='' subject='' finding='' source='' # by `judge`
 
 # Whether the node is drained by somebody who must keep it: a person, or who saves its jobs from a
 # reclaim. Slurm says in brackets who drained it; nobody works as the user slurm, as which our agent
@@ -44,7 +44,7 @@ take() {
     if [[ $verdict == tell ]]; then
         console "health: $finding; the node goes on"
     else
-        drain "xid: $finding"
+        drain "$source: $finding"
     fi
     echo "$key" >>"$JUDGED"
 }
@@ -56,11 +56,11 @@ take_sick() {
 }
 
 log() {
-    ((GPUS > 0)) || exec sleep infinity
-    journalctl -k -b -f -n all -o short-monotonic | grep --line-buffered -F 'Xid ('
+    ((GPUS > 0)) || [[ $GRES == neuron ]] || exec sleep infinity
+    journalctl -k -b -f -n all -o short-monotonic | grep --line-buffered -F "$SIGNS"
 }
 
-read_xids
+read_errors
 exec {log}< <(log)
 line=
 while :; do

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.drain_reason import DrainCode, DrainReason, code_of, sentence_of
-from tidegate.core.model.finding import KERNELS_WORD
+from tidegate.core.model.finding import KERNELS_WORDS
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.slurm import Fault, Job, Node, Reading
 from tidegate.core.model.snapshot import Snapshot
@@ -15,9 +15,10 @@ HOLD_S = 900.0
 # The clocks of head and planner may differ by a little.
 CLOCKS_DIFFER_S = 60.0
 
-# How the watch over a node's GPUs begins when one is of no use any more (health-watch.sh): what
+# How the watch over a node's devices begins when one is of no use any more (health-watch.sh): what
 # computes there fails, or waits for ever.
-GPU_FAILED = f"{KERNELS_WORD}:"
+DEVICE_FAILED = tuple(f"{word}:" for word in KERNELS_WORDS)
+GPU_FAILED, NEURON_FAILED = DEVICE_FAILED
 
 
 @frozen
@@ -51,7 +52,7 @@ def is_kept(kept: DrainReason, snapshot: Snapshot) -> bool:
 
 def is_failed(node: Node) -> bool:
     """Whether a job of several nodes can do nothing more on it, although it runs there."""
-    return node.state.is_drain and node.reason.startswith(GPU_FAILED)
+    return node.state.is_drain and node.reason.startswith(DEVICE_FAILED)
 
 
 def holds(

@@ -19,10 +19,10 @@ FINDINGS_MAX = 100
 BELIEVED_SHARE = 0.2
 BELIEVED_MIN = 2
 BELIEVED_MAX = 32
-# The kernel's word on a GPU is no check that errs, and Slurm's own words (a task that cannot be
-# killed, an epilog that fails) are often a job's fault. Such a job is held with its fourth fault
-# (passes/faults.py), and must not stop what a small pool buys for others before.
-KERNELS_WORD = f"{OUR_CHECKS} xid"
+# The kernel's word on a GPU or a Neuron device is no check that errs, and Slurm's own words (a task
+# that cannot be killed, an epilog that fails) are often a job's fault. Such a job is held with its
+# fourth fault (passes/faults.py), and must not stop what a small pool buys for others before.
+KERNELS_WORDS = (f"{OUR_CHECKS} xid", f"{OUR_CHECKS} neuron")
 BELIEVED_MIN_OF_OTHERS = 5
 
 
