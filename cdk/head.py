@@ -119,6 +119,7 @@ class Head(Construct):
             profile=profile,
             user_data=user_data,
             volumes=[ec2.CfnInstance.VolumeProperty(device=DATA_DEVICE, volume_id=volume_id)],
+            is_protected=file.head.termination_protection,
         )
 
     def _name(self, file: ClusterFile, network: Network) -> route53.CfnHostedZone:

@@ -3,6 +3,7 @@
 from functools import cache
 from typing import Any
 
+from moto.ec2.exceptions import OperationNotPermitted4
 from moto.ec2.models.elastic_block_store import VolumeAttachment
 from moto.ec2.models.instances import Instance, InstanceBackend, MetadataOptions
 from moto.ec2.models.route_tables import RouteTable
@@ -12,7 +13,7 @@ from moto.efs.models import AccessPoint
 
 from local.shims.engine import Replaced
 from local.shims.resource import Place, Resource, register
-from local.shims.volumes import attach_all
+from local.shims.volumes import Stuck, attach_all
 
 # Source: CloudFormation reference, AWS::EC2::Instance: updates of these replace the instance.
 REPLACING = ("ImageId", "SubnetId", "AvailabilityZone", "LaunchTemplate", "PrivateIpAddress")
@@ -95,6 +96,7 @@ def _update(original_resource: Any, new_resource_name: str, **given: Any) -> Any
     place = Place(given["account_id"], given["region_name"])
     if any(properties.get(key) != before.get(key) for key in REPLACING):
         raise Replaced
+    original_resource.disable_api_termination = properties.get("DisableApiTermination", False)
     original_resource.user_data = parse_user_data(properties.get("UserData"))
     original_resource.instance_type = properties.get(
         "InstanceType", original_resource.instance_type
@@ -136,6 +138,17 @@ def _follow_template(backend: Any, reservation: Any, template: Any) -> None:
             )
 
 
+def _delete(self: Any, account_id: str, region: str) -> None:
+    """As TerminateInstances does it, which refuses what is protected; moto's own ends it.
+
+    Source: EC2 user guide, "Change instance termination protection": whichever interface is used.
+    """
+    try:
+        self.ec2_backend.terminate_instances([self.id])
+    except OperationNotPermitted4 as refused:
+        raise Stuck(message=f"{self.id} may not be terminated") from refused
+
+
 def _delete_route_table(self: Any, account_id: str, region_name: str) -> None:
     """moto's own never goes, and then its VPC cannot go either."""
     if self.id in self.ec2_backend.route_tables:
@@ -169,6 +182,7 @@ def install() -> None:
     table: Any = RouteTable
     instance.create_from_cloudformation_json = staticmethod(_create)
     instance.update_from_cloudformation_json = staticmethod(_update)
+    instance.delete = _delete
     _install_run()
     table.delete = _delete_route_table
     # moto gives these no id at all, which is what a resource looks like that was never made.

@@ -181,6 +181,13 @@ class TestHead:
         assert [joined(each) for each in head["SecurityGroupIds"]] == [f"<{group}.GroupId>"]
         assert "KeyName" not in head
 
+    def test_is_terminated_by_no_call_where_the_file_says_so(self, dev: Stack, tmp_path):
+        file = dev_file(head={"termination_protection": True})
+        protected = synthesized(tmp_path, file)["tidegate-dev"]
+
+        assert protected.one("AWS::EC2::Instance")["DisableApiTermination"] is True
+        assert "DisableApiTermination" not in dev.one("AWS::EC2::Instance")
+
     def test_boots_when_files_and_the_way_out_are_there(self, dev: Stack):
         ((_, head),) = dev.resources("AWS::EC2::Instance")
         targets = {logical_id for logical_id, _ in dev.resources("AWS::EFS::MountTarget")}

@@ -111,6 +111,28 @@ def test_a_stack_that_goes_frees_the_volume_with_its_head(living: Stack):
     assert holder(living, deployed.resources["Volume"][1]) == []
 
 
+def test_a_protected_head_is_ended_by_no_call_not_even_as_its_stack_goes(living: Stack):
+    living.properties("Head")["DisableApiTermination"] = True
+    running = living.deploy().resources["Head"][1]
+
+    with pytest.raises(ClientError, match="may not be terminated"):
+        end_head(living, running)
+    with pytest.raises(ClientError, match="may not be terminated"):
+        destroy(living.cloud, living.name)
+    assert head(living, running)["State"]["Name"] == "running"
+
+
+def test_a_deployment_takes_the_protection_of_a_head_back_in_place(living: Stack):
+    living.properties("Head")["DisableApiTermination"] = True
+    running = living.deploy().resources["Head"][1]
+    living.properties("Head")["DisableApiTermination"] = False
+
+    assert living.deploy().resources["Head"][1] == running
+
+    end_head(living, running)
+    assert head(living, running)["State"]["Name"] == "terminated"
+
+
 def test_an_attachment_of_its_own_would_take_a_volume_from_under_the_head(living: Stack):
     volume = {"Type": "AWS::EC2::Volume", "Properties": living.properties("Volume")}
     living.add("Second", volume)

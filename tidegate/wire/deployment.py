@@ -231,6 +231,10 @@ class HeadModel(Section):
     generation: PositiveCount = Field(
         default=1, description="counted up to have a new head made; see docs/recovery.md"
     )
+    termination_protection: bool = Field(
+        default=False,
+        description="EC2 refuses to terminate it, also for cdk destroy; see docs/recovery.md",
+    )
 
 
 class ExistingHeadModel(Section):
