@@ -1,6 +1,8 @@
 """Jobs of several nodes that lose one, on real Slurm and as deployed: to their next run."""
 
+import os
 import re
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +13,14 @@ from bench.resume import PATIENCE_S, Gang, deployed
 from local.slurm.daemons import why_not_here
 
 NODES = 3
+PYTHON = os.environ.get("PYTHON_WITH_TORCH", "/usr/bin/python3")
 SCRIPT = "trap 'echo got >> {notes}' USR1; for i in $(seq 3000); do sleep 0.1; done"
 EXAMPLE = Path(__file__).parents[2] / "docs" / "experiments" / "auto_resume"
+
+
+def has_torch() -> bool:
+    asked = [PYTHON, "-c", "import torch"]
+    return subprocess.run(asked, capture_output=True, check=False).returncode == 0
 
 
 @pytest.fixture(scope="module")
@@ -41,11 +49,16 @@ def test_it_is_requeued_keeps_its_other_nodes_and_one_node_is_bought(gang: Gang)
     gang.slurm.cancel(gang.job_id)
 
 
-def test_a_training_goes_on_at_its_step_on_its_good_node_and_a_new_one(gang: Gang) -> None:
+@pytest.mark.parametrize("name", ["train.py", "train_torch.py"])
+def test_a_training_goes_on_at_its_step_on_its_good_node_and_a_new_one(
+    gang: Gang, name: str
+) -> None:
     """Another job waits for its good node in the moment in which the instance of the other ends."""
-    folder = gang.slurm.folder / "run"
+    if name == "train_torch.py" and not has_torch():
+        pytest.skip(f"{PYTHON} has no PyTorch (package python3-torch; PYTHON_WITH_TORCH names it)")
+    folder = gang.slurm.folder / name
     folder.mkdir()
-    told = f"TRAIN={EXAMPLE}/train.py,STEP_SECONDS=0.2"
+    told = f"PYTHON={PYTHON},TRAIN={EXAMPLE}/{name},STEP_SECONDS=0.2"
     script = str(EXAMPLE / "train.sbatch")
     asked = ("sbatch", "--parsable", "-o", f"{folder}/out", f"--export=ALL,{told}")
     gang.job_id = gang.slurm.run(*asked, script, str(folder))
