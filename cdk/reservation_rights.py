@@ -12,14 +12,16 @@ from tidegate.core.model.ec2 import Market
 
 
 def read_reservations(scope: Construct, cluster: Cluster) -> Sequence[iam.PolicyStatement]:
-    """What is in the cluster's groups, and when its blocks end; EC2's part knows no resources."""
+    """What is in the cluster's groups, and what became of the reservations that its file names;
+    EC2's part knows no resources.
+    """
     has_block = any(each.market is Market.CAPACITY_BLOCK for each in cluster.reservations)
     actions = ["ec2:DescribeCapacityReservations"]
     if has_block:
         actions.append("ec2:DescribeCapacityBlockExtensionHistory")
     groups = cluster.reservation_groups
     return (
-        *([statement("Reservations", actions, ["*"])] if groups or has_block else []),
+        *([statement("Reservations", actions, ["*"])] if groups or cluster.reservations else []),
         *(_list_groups(scope, groups) if groups else []),
     )
 

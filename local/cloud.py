@@ -22,6 +22,7 @@ from local.front import OBSERVER_KEY, Front, Invoke
 from local.iam.authorizer import Authorizer
 from local.instance_roles import install_instance_profiles
 from local.prices import LocalPrices, install_prices
+from local.reservation_changes import install_changes
 from local.reservation_groups import install_groups
 from local.shims import costs, tables
 from local.trouble import Trouble
@@ -85,6 +86,7 @@ class LocalCloud:
         install_prices(self.prices, ZONES)
         install_blocks(self.blocks)
         install_groups(self.blocks)
+        install_changes(self.blocks)
         install_extensions(self.blocks)
         costs.forget_names()
         install_instance_profiles()

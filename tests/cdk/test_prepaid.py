@@ -115,3 +115,16 @@ def test_what_is_asked_of_a_group_ec2_cannot_sell_on_demand(tmp_path):
         "Schedule": [],
     }
     assert "ExtensionHistory" not in by_function["Reconcile"], "there is no block"
+
+
+def test_reconcile_may_read_what_became_of_a_reservation_by_id(tmp_path):
+    pools = dev_file()["pools"]
+    t4 = pools["t4"] | {"capacity_types": ["reserved", "spot"], "zones": ["us-east-1a"]}
+    open_one = BLOCK | {"kind": "reserved"}
+
+    file = dev_file(pools={**pools, "t4": t4}, reservations=[open_one])
+    stack = synthesized(tmp_path, file)["tidegate-dev"]
+
+    rights = json.dumps(stack.named("FunctionsReconcile", "AWS::IAM::Role"))
+    assert "ec2:DescribeCapacityReservations" in rights
+    assert "ExtensionHistory" not in rights, "it is no block"

@@ -2,9 +2,11 @@
 
 import time
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from local.blocks import LocalBlocks
 from local.cloud import LocalCloud
@@ -12,9 +14,14 @@ from local.trouble import Fault, Trouble
 from tidegate.adapters.capacity_blocks import holdings
 from tidegate.adapters.reservations import AwsReservations
 from tidegate.core.model.capacity import Gone
+from tidegate.core.model.cluster import Reservation
+from tidegate.core.model.ec2 import FleetRequest, Market, Override
 from tidegate.core.model.errors import Throttled
 from tidegate.service.reservations import ReservationFeed
-from tidegate.sim.reservations import SimReservations
+from tidegate.sim.clock import SimClock
+from tidegate.sim.ec2 import SimCompute
+from tidegate.sim.prepaid import Prepaid
+from tidegate.sim.reservations import Owner, SimReservations
 
 GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/gpus"
 EMPTY = GROUP.replace("gpus", "none-yet")
@@ -113,3 +120,87 @@ def test_a_group_that_cannot_be_asked_about_now_is_throttled(
         real(cloud).members(GROUP)
 
     assert real(cloud).members(GROUP) == IDS
+
+
+class Owned:
+    """An open reservation of four places, one of them taken, and who may change it."""
+
+    def __init__(self, cloud: LocalCloud, local: LocalBlocks, *, is_open: bool) -> None:
+        criteria = "open" if is_open else "targeted"
+        local.others[:] = [reserved(IDS[0], InstanceMatchCriteria=criteria)]
+        self.client, self.feed = cloud.client("ec2"), real(cloud)
+
+    def split(self, count: int) -> None:
+        self.client.create_capacity_reservation_by_splitting(
+            SourceCapacityReservationId=IDS[0], InstanceCount=count
+        )
+
+    def move(self, to: str, count: int) -> None:
+        self.client.move_capacity_reservation_instances(
+            SourceCapacityReservationId=IDS[0],
+            DestinationCapacityReservationId=to,
+            InstanceCount=count,
+        )
+
+    def shown(self) -> list[tuple[int, int | None, str]]:
+        return [(e.reservation.count, e.free, str(e.state)) for e in self.feed.held()]
+
+
+class SimOwned:
+    """The same in the simulated EC2."""
+
+    def __init__(self, *, is_open: bool) -> None:
+        of = Reservation(
+            IDS[0], "g4dn.xlarge", "us-east-1a", 4, Market.RESERVED, 0.0, is_targeted=not is_open
+        )
+        self.compute = SimCompute(SimClock(), prepaid=Prepaid((of,)))
+        template = "lt-t4/reserved" if is_open else f"lt-t4/{IDS[0]}"
+        override = Override("g4dn.xlarge", "us-east-1a", "subnet", 0)
+        self.compute.create_fleet(
+            FleetRequest("token", template, "1", Market.RESERVED, 1, 1, (override,), ())
+        )
+        self.owner = Owner(self.compute)
+
+    def split(self, count: int) -> None:
+        self.owner.move(IDS[0], "cr-new", count)
+
+    def move(self, to: str, count: int) -> None:
+        self.owner.move(IDS[0], to, count)
+
+    def shown(self) -> list[tuple[int, int | None, str]]:
+        has = self.owner.feed().has
+        return [(e.reservation.count, e.free, str(e.state)) for e in has]
+
+
+@pytest.fixture(params=["sim", "local cloud"])
+def owned(request: pytest.FixtureRequest, cloud: LocalCloud, local: LocalBlocks) -> Any:
+    if request.param == "sim":
+        return partial(SimOwned)
+    return partial(Owned, cloud, local)
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_free_places_are_split_off_into_a_new_reservation(owned: Any, is_open: bool) -> None:
+    of = owned(is_open=is_open)
+
+    of.split(3)
+
+    assert of.shown() == [(1, 0, "active"), (3, 3, "active")]
+
+
+def test_an_instance_is_moved_between_open_reservations_alone(owned: Any) -> None:
+    moved = owned(is_open=True)
+    moved.split(1)
+    other = next(name for name in ids(moved) if name != IDS[0])
+    moved.move(other, 3)
+    assert sorted(moved.shown())[-1] == (4, 3, "active")
+    assert [each for each in moved.shown() if each[2] == "cancelled"], "all of it was moved"
+
+    kept = owned(is_open=False)
+    with pytest.raises((ClientError, AssertionError)):
+        kept.split(4)
+
+
+def ids(of: Owned | SimOwned) -> list[str]:
+    held = of.feed.held() if isinstance(of, Owned) else of.owner.feed().held()
+    return [each.reservation.id for each in held]

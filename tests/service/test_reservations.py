@@ -8,7 +8,6 @@ from tests.core.test_reservation_groups import BLOCK, GROUP, extended, grouping,
 from tests.make import job
 from tests.service.conftest import World
 from tidegate.core.model.capacity import BlockState, ExtensionState, Holding
-from tidegate.core.model.cluster import Reservation
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.errors import Throttled
 from tidegate.core.model.seen_reservations import NONE_SEEN, SeenReservations
@@ -73,7 +72,7 @@ def test_what_cannot_be_read_is_as_it_was_read_last(owning: Owning) -> None:
     assert list(reservation_troubles(owning.world.of, seen, owning.world.clock.now_s())) == [
         "the account's reservations cannot be read: Throttled: RequestLimitExceeded",
         "the account's reservations were last read 60 min ago: what came into a group since, or was"
-        " extended, is not used yet",
+        " extended, split or cancelled, does not count yet",
     ]
 
     owning.feed.trouble = owning.feed.groups_trouble = None
@@ -120,9 +119,8 @@ def test_an_extension_that_is_not_paid_for_is_said(
     assert words in said
 
 
-@pytest.mark.parametrize("named", [(), (odcr("cr-1"),)])
-def test_nothing_is_asked_where_no_group_or_block_is_named(named: tuple[Reservation, ...]) -> None:
-    owning = Owning(World(replace(grouping(*named), reservation_groups=())))
+def test_nothing_is_asked_where_nothing_is_reserved() -> None:
+    owning = Owning(World(replace(grouping(), reservation_groups=())))
     owning.feed.trouble = Throttled("asked all the same")
 
     assert owning.refresh() == NONE_SEEN

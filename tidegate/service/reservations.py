@@ -1,4 +1,6 @@
-"""Reading the account's reservations: what is in the cluster's groups, and when its blocks end."""
+"""Reading the account's reservations: what is in the cluster's groups, and what has become of those
+that its file names.
+"""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -10,8 +12,10 @@ from tidegate.core.model.ec2 import Market
 from tidegate.core.model.errors import TidegateError
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.seen_reservations import NONE_SEEN, SeenReservations
+from tidegate.core.offers.odd_reservations import odd_named
 from tidegate.core.offers.seen_reservations import (
     is_read,
+    lost_now,
     odd_extensions,
     odd_members,
     seen_now,
@@ -38,7 +42,7 @@ class ReservationFeed(Protocol):
 
 @frozen(kw_only=True)
 class Reservations:
-    """The reservations that the cluster file names by their groups, and the ends of its blocks."""
+    """The reservations that the cluster file names, by their groups or by their ids."""
 
     cluster: Cluster
     feed: ReservationFeed
@@ -68,15 +72,18 @@ class Reservations:
             said = f"the account's reservations cannot be read: {_said(trouble)}"
             return replace(known, troubles=(said,))
         members = dict(self._members(known, troubles))
-        is_whole = not troubles
+        grouped = {name for names in members.values() for name in names}
+        is_whole, now_s, of = not troubles, self.clock.now_s(), self.cluster
         return SeenReservations(
-            found=seen_now(self.cluster, held, members, extensions),
+            found=seen_now(of, held, members, extensions),
+            lost=lost_now(of, held, known.lost),
             groups=tuple(members),
-            at_s=self.clock.now_s() if is_whole else known.at_s,
+            at_s=now_s if is_whole else known.at_s,
             troubles=(
                 *troubles,
-                *odd_members(self.cluster, held, members),
-                *odd_extensions(self.cluster, held, extensions, self.clock.now_s()),
+                *odd_named(of.reservations, held, grouped, now_s),
+                *odd_members(of, held, members),
+                *odd_extensions(of, held, extensions, now_s),
             ),
         )
 

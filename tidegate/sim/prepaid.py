@@ -154,6 +154,14 @@ class Prepaid:
         is_paid = offering.market is Market.RESERVED
         return replace(offering, market=Market.ON_DEMAND) if is_paid else offering
 
+    def change(self, changed: Reservation) -> None:
+        """Its owner has made it, or changed it; what is in it stays."""
+        known = {each.id: each for each in self.reservations} | {changed.id: changed}
+        self.reservations = tuple(known.values())
+        for name, each in self.held.items():
+            if each.id == changed.id:
+                self.held[name] = changed
+
     def held_in(self, reservation: Reservation) -> list[str]:
         return [name for name, each in self.held.items() if each is reservation]
 

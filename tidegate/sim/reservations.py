@@ -1,10 +1,12 @@
-"""The account's reservations, as a test says."""
+"""The account's reservations: as a test says, or as the simulated EC2 has them."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from tidegate.core.model.capacity import Extension, Gone, Holding
+from tidegate.core.model.capacity import BlockState, Extension, Gone, Holding
+from tidegate.core.model.cluster import Reservation
 from tidegate.core.model.errors import TidegateError
+from tidegate.sim.ec2 import SimCompute
 
 
 @dataclass(slots=True)
@@ -35,3 +37,57 @@ class SimReservations:
         if self.trouble is not None:
             raise self.trouble
         return tuple(each for each in self.extended if each.reservation_id in reservation_ids)
+
+
+@dataclass(slots=True)
+class Owner:
+    """Who owns the account, and changes its reservations under the cluster that uses them.
+
+    Source: EC2 user guide, "Split off capacity from an existing Capacity Reservation", "Move
+    capacity between Capacity Reservations", "Cancel a Capacity Reservation".
+    """
+
+    compute: SimCompute
+    cancelled: list[Reservation] = field(default_factory=list)
+
+    def move(self, source: str, to: str, count: int) -> None:
+        """Free places first, then running instances, which only open reservations give; a target
+        that is not there is made like the source. What gave everything is cancelled.
+        """
+        prepaid = self.compute.prepaid
+        of = self._named(source)
+        inside = prepaid.held_in(of)
+        used = max(count - (of.count - len(inside)), 0)
+        assert count <= of.count, "EC2 refuses it"
+        assert not (used and of.is_targeted), "EC2 moves no instance that names its reservation"
+        known = {each.id: each for each in prepaid.reservations}
+        target = known.get(to, replace(of, id=to, count=0))
+        prepaid.change(made := replace(target, count=target.count + count))
+        for name in inside[:used]:
+            prepaid.held[name] = made
+            self.compute.put(replace(self.compute.everything[name], capacity_reservation_id=to))
+        prepaid.change(left := replace(of, count=of.count - count))
+        if not left.count:
+            self.cancel(source)
+
+    def cancel(self, name: str) -> None:
+        """What runs in it runs on, billed on demand."""
+        prepaid = self.compute.prepaid
+        of = self._named(name)
+        prepaid.reservations = tuple(each for each in prepaid.reservations if each is not of)
+        self.compute.end_reservation(of)
+        self.cancelled.append(of)
+
+    def feed(self) -> SimReservations:
+        """What EC2 shows now: cancelled ones for a while, too."""
+        prepaid = self.compute.prepaid
+        has = [
+            Holding(each, BlockState.ACTIVE, free=each.count - len(prepaid.held_in(each)))
+            for each in prepaid.reservations
+        ]
+        return SimReservations(
+            [*has, *(Holding(each, BlockState.CANCELLED) for each in self.cancelled)]
+        )
+
+    def _named(self, name: str) -> Reservation:
+        return next(each for each in self.compute.prepaid.reservations if each.id == name)

@@ -24,12 +24,14 @@ from tidegate.core.model.ec2 import Market
 from tidegate.core.model.errors import BadConfig, TidegateError
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.offers.odd_reservations import odd_named
 from tidegate.core.offers.reservations import BLOCK_DRAIN_S
 from tidegate.core.offers.seen_reservations import reservation_troubles
 from tidegate.sim.replay.market import BadMarket
 from tidegate.sim.replay.queued import queued
 from tidegate.sim.replay.trace import Trace
 from tidegate.sim.replay.what_if import WhatIf, refused_now
+from tidegate.wire.config import ClusterFile
 
 DAY_S = 86400.0
 
@@ -60,7 +62,7 @@ class Told:
 
 def advice(
     snapshot: Snapshot,
-    region: str,
+    file: ClusterFile,
     clients: Callable[[str], object],
     blocks: CapacityBlocks,
     wanted: Wanted,
@@ -69,6 +71,7 @@ def advice(
     """Errors: BadConfig when the head has never reported, or no pool has the wanted type."""
     if snapshot.digest is None:
         raise BadConfig("the head has not reported yet: nobody knows what waits")
+    region = file.region
     prices = AwsPrices(clients("ec2"), clients("pricing"), region, SystemClock())  # type: ignore[arg-type]
     questions = Questions(clients, region, prices)
     own = snapshot.cluster
@@ -84,7 +87,9 @@ def advice(
     days = max(((each.ends_at_s - snapshot.now_s) / DAY_S for each in offers), default=0.0)
     queue = queued(replace(snapshot, cluster=cluster), told.history, days)
     played = WhatIf(cluster, queue, refused_now(snapshot), snapshot.now_s, told.refused_s)
-    unlisted, troubles, idle = _own_blocks(snapshot, cluster, blocks, questions.unknown)
+    unlisted, troubles, idle = _own_blocks(
+        snapshot, file.cluster, cluster, blocks, questions.unknown
+    )
     return Advice(
         cluster=own.name,
         at_s=snapshot.now_s,
@@ -185,10 +190,10 @@ def _offers(
 
 
 def _own_blocks(
-    snapshot: Snapshot, priced: Cluster, blocks: CapacityBlocks, unknown: list[str]
+    snapshot: Snapshot, own: Cluster, priced: Cluster, blocks: CapacityBlocks, unknown: list[str]
 ) -> tuple[tuple[Holding, ...], tuple[str, ...], tuple[IdlePlaces, ...]]:
     """What was bought and is not in the file; what the file names and EC2 does not deliver; what
-    nobody uses of it. `priced`: the cluster with all prices that are known.
+    nobody uses of it. `own`: as the file says; `priced`: with all prices that are known.
     """
     try:
         found = blocks.holdings()
@@ -203,12 +208,15 @@ def _own_blocks(
         if not each.state.is_lost and each.state is not BlockState.EXPIRED
     )
     known = {each.reservation.id: each for each in found}
+    grouped = [each.id for each in named.values() if each.group]
+    now_s, seen = snapshot.now_s, snapshot.seen_market.reservations
     troubles = (
-        *(_trouble(e, known.get(e.id), snapshot.now_s) for e in named.values() if not e.group),
-        *reservation_troubles(snapshot.cluster, snapshot.seen_market.reservations, snapshot.now_s),
+        *odd_named(own.reservations, found, grouped, now_s),
+        *reservation_troubles(snapshot.cluster, seen, now_s),
     )
     idle = tuple(idle_places(named.values(), known, priced))
-    return unlisted, tuple(filter(None, troubles)), idle
+    # What the last look at them found is found again now.
+    return unlisted, tuple(dict.fromkeys(troubles)), idle
 
 
 def idle_places(
@@ -222,29 +230,3 @@ def idle_places(
         on_demand = replace(each.offering, market=Market.ON_DEMAND)
         usd = None if each.market is Market.CAPACITY_BLOCK else priced.prices.get(on_demand)
         yield IdlePlaces(each, holding.free, None if usd is None else round(usd * holding.free, 4))
-
-
-def _trouble(named: Reservation, holding: Holding | None, now_s: float) -> str:
-    """What is wrong with a reservation of the file, and what becomes of it; "": nothing."""
-    if named.ends_at_s is not None and named.ends_at_s <= now_s:
-        return ""
-    name, remove = named.id, "take it out of reservations and deploy"
-    if holding is None:
-        return f"EC2 shows no {name} here: it gives no node; {remove}, or mend its id"
-    if holding.reservation.is_targeted and not named.is_targeted:
-        return (
-            f"{name} takes only what names it (targeted), so EC2 refuses what is launched for it; "
-            "set its `targeted: true` and deploy"
-        )
-    if holding.state.is_lost or holding.state is BlockState.EXPIRED:
-        nodes = "its nodes run on and are billed on demand"
-        if named.market is Market.CAPACITY_BLOCK:
-            nodes = "it gives no node, and jobs on those that EC2 ends are requeued"
-        return f"EC2 says that {name} is {holding.state}: {nodes}; {remove}"
-    late_s = now_s - named.starts_at_s
-    if holding.state is BlockState.DELAYED or (late_s >= 0 and not holding.state.gives_nodes):
-        return (
-            f"EC2 says that {name} is {holding.state}, {max(late_s, 0.0) / 60:.0f} min after its"
-            " beginning: it is tried again by itself, nodes come when it is active"
-        )
-    return ""

@@ -132,7 +132,7 @@ def _advice(
     from tidegate.cli.live import live
 
     observed = live(file, given)
-    found = advice(observed.snapshot, file.region, make, blocks, wanted, known)
+    found = advice(observed.snapshot, file, make, blocks, wanted, known)
     return replace(found, unknown=(*observed.notes, *found.unknown))
 
 

@@ -63,10 +63,13 @@ class BlockState(StrEnum):
 
     PAYMENT_PENDING = "payment-pending"
     PAYMENT_FAILED = "payment-failed"
+    ASSESSING = "assessing"
     SCHEDULED = "scheduled"
+    PENDING = "pending"
     DELAYED = "delayed"
     ACTIVE = "active"
     EXPIRED = "expired"
+    CANCELLING = "cancelling"
     CANCELLED = "cancelled"
     FAILED = "failed"
     UNSUPPORTED = "unsupported"
@@ -85,6 +88,7 @@ class BlockState(StrEnum):
 _LOST = frozenset(
     {
         BlockState.PAYMENT_FAILED,
+        BlockState.CANCELLING,
         BlockState.CANCELLED,
         BlockState.FAILED,
         BlockState.UNSUPPORTED,

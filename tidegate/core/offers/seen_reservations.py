@@ -1,6 +1,8 @@
-"""The cluster with the reservations that EC2 shows: groups change, and blocks are extended."""
+"""The cluster with the reservations that EC2 shows: groups change, blocks are extended, and others
+are split, moved, cancelled or end at another time than the file says.
+"""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -21,15 +23,15 @@ TOLD_AFTER_S = 3600.0
 
 
 def with_seen(cluster: Cluster, seen: SeenReservations) -> Cluster:
-    """The cluster with what is in its groups, and with EC2's word for the end of its blocks.
+    """The cluster with what is in its groups, and with EC2's word for what its file names.
 
     However old it is, it counts: a launch into what is there no more is refused, and nothing is
     bought instead. Reservations that the file names too are launched into by their own id.
     """
-    if not seen.found:
+    if not seen.found and not seen.lost:
         return cluster
-    ends = {each.id: each.ends_at_s for each in seen.found}
-    own = tuple(_followed(each, ends) for each in cluster.reservations)
+    shown = {each.id: each for each in seen.found}
+    own = tuple(_followed(each, shown.get(each.id), seen.lost) for each in cluster.reservations)
     named = {each.id for each in own}
     members = tuple(each for each in seen.found if each.id not in named and is_used(cluster, each))
     if not members and own == cluster.reservations:
@@ -46,7 +48,7 @@ def is_used(cluster: Cluster, member: Reservation) -> bool:
 
 def is_read(cluster: Cluster) -> bool:
     """Whether EC2 is asked about the cluster's reservations."""
-    return bool(cluster.reservation_groups) or bool(_blocks(cluster))
+    return bool(cluster.reservation_groups or cluster.reservations)
 
 
 def seen_now(
@@ -55,20 +57,31 @@ def seen_now(
     members: Mapping[str, Sequence[str]],
     extensions: Sequence[Extension],
 ) -> tuple[Reservation, ...]:
-    """What EC2 shows of the cluster's groups and blocks, as the ledger keeps it.
+    """What EC2 shows of the cluster's groups, and of what its file names, as the ledger keeps it.
 
     `members`: by the ARN of a group, the ids in it. One that is in two groups counts in the first.
     """
     group_of = {name: arn for arn, names in reversed([*members.items()]) for name in names}
-    blocks = {each.id for each in _blocks(cluster)}
+    named = {each.id for each in cluster.reservations}
     found = list[Reservation]()
     for each in sorted(held, key=lambda one: one.reservation.id):
         of = each.reservation
-        if of.id in blocks and not each.is_over:
-            found.append(replace(of, ends_at_s=paid_until_s(each, extensions)))
+        if of.id in named:
+            if _gives(each):
+                found.append(replace(of, ends_at_s=paid_until_s(each, extensions)))
         elif of.id in group_of and not _no_place(each):
             found.append(replace(of, group=group_of[of.id]))
     return tuple(found)
+
+
+def lost_now(cluster: Cluster, held: Sequence[Holding], before: Collection[str]) -> tuple[str, ...]:
+    """The ids of the file from which no instance comes any more.
+
+    What EC2 does not show is as it was: a new block is shown late, a cancelled one not for ever.
+    """
+    gives = {each.reservation.id: _gives(each) for each in held}
+    named = sorted({each.id for each in cluster.reservations})
+    return tuple(each for each in named if not gives.get(each, each not in before))
 
 
 def odd_members(
@@ -127,7 +140,7 @@ def reservation_troubles(cluster: Cluster, seen: SeenReservations, now_s: float)
     if seen.at_s is not None and now_s - seen.at_s >= TOLD_AFTER_S:
         yield (
             f"the account's reservations were last read {span(now_s - seen.at_s)} ago: what came"
-            " into a group since, or was extended, is not used yet"
+            " into a group since, or was extended, split or cancelled, does not count yet"
         )
 
 
@@ -136,11 +149,21 @@ def short(arn: str) -> str:
     return arn.rpartition("/")[2]
 
 
-def _followed(each: Reservation, ends: Mapping[str, float | None]) -> Reservation:
-    """A block's end moves when it is extended; all else the file says."""
-    if each.market is not Market.CAPACITY_BLOCK or (end := ends.get(each.id)) is None:
+def _followed(each: Reservation, shown: Reservation | None, lost: Collection[str]) -> Reservation:
+    """What the file names as EC2 has it. The file's `count` is the most that is taken: the others
+    may be somebody else's. An end that EC2 does not show is the file's own word.
+    """
+    if each.id in lost:
+        return replace(each, count=0)
+    if shown is None:
         return each
-    return replace(each, ends_at_s=end)
+    ends_at_s = each.ends_at_s if shown.ends_at_s is None else shown.ends_at_s
+    return replace(each, count=min(each.count, shown.count), ends_at_s=ends_at_s)
+
+
+def _gives(holding: Holding) -> bool:
+    """Whether instances of ours may come from it, now or later."""
+    return not holding.is_over and not holding.unusable
 
 
 def _blocks(cluster: Cluster) -> list[Reservation]:
