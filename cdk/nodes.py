@@ -44,10 +44,10 @@ type Specification = ec2.CfnLaunchTemplate.CapacityReservationSpecificationPrope
 
 
 class Aim(NamedTuple):
-    """Where instances may go alone: a block says so twice."""
+    """Where instances may go alone. `market`: of which EC2 wants to hear it twice; "": of none."""
 
     specification: Specification
-    is_block: bool = False
+    market: str = ""
 
 
 class Nodes(Construct):
@@ -187,10 +187,8 @@ class Nodes(Construct):
         template = ec2.CfnLaunchTemplate
         has_efa = pool.name in file.efa
         return template.LaunchTemplateDataProperty(
-            instance_market_options=template.InstanceMarketOptionsProperty(
-                market_type="capacity-block"
-            )
-            if aim and aim.is_block
+            instance_market_options=template.InstanceMarketOptionsProperty(market_type=aim.market)
+            if aim and aim.market
             else None,
             capacity_reservation_specification=aim.specification if aim else None,
             image_id=image_id,
@@ -309,8 +307,8 @@ def _kinds(cluster: Cluster, pool: Pool) -> Iterator[tuple[str, str, Aim | None]
         target = ec2.CfnLaunchTemplate.CapacityReservationTargetProperty(
             capacity_reservation_id=each.id
         )
-        is_block = each.market is Market.CAPACITY_BLOCK
-        aim = Aim(specification(capacity_reservation_target=target), is_block)
+        market = each.market.value if each.market.is_named else ""
+        aim = Aim(specification(capacity_reservation_target=target), market)
         yield named_key(pool.name, each.id), f"Pool-{pool.name}-{each.id}", aim
 
 

@@ -84,7 +84,9 @@ class Target:
     def of(
         cls, capacity: Mapping[str, Any], on_demand: Mapping[str, Any], spot: Mapping[str, Any]
     ) -> "Target":
-        market = Market(capacity.get("DefaultTargetCapacityType") or Market.ON_DEMAND)
+        asked = capacity.get("DefaultTargetCapacityType") or Market.ON_DEMAND
+        is_lent = asked == launch_rules.RESERVED_CAPACITY
+        market = Market.INTERRUPTIBLE if is_lent else Market(asked)
         options = spot if market is Market.SPOT else on_demand
         return cls(
             market=market,

@@ -29,6 +29,7 @@ TAG_VALUE_MAX = 256
 
 OFFERINGS = Path(moto.__file__).parent / "ec2/resources/instance_type_offerings/availability-zone"
 METADATA_KEY = r"[0-9a-zA-Z\-_+=,.@:]{1,255}"
+RESERVED_CAPACITY = "reserved-capacity"
 RESERVED_KEYS = (".", "..", "_index")
 
 type Data = Mapping[str, Any]
@@ -93,7 +94,8 @@ def of_fleet(params: Data, zone_of: Mapping[str, str]) -> Refused | None:
     if len(set(pools)) < len(pools):
         words = "The fleet configuration contains duplicate instance pools."
         return Refused("InvalidFleetConfig", words)
-    return _tags(params.get("TagSpecifications", ())) or _minimum(params) or _token(params)
+    tags = _tags(params.get("TagSpecifications", ()))
+    return tags or _minimum(params) or _reserved(params) or _token(params)
 
 
 def _minimum(params: Data) -> Refused | None:
@@ -108,6 +110,23 @@ def _minimum(params: Data) -> Refused | None:
             words = f"{name}: MinTargetCapacity needs {' or '.join(single)}"
             return Refused("InvalidParameterCombination", words)
     return None
+
+
+def _reserved(params: Data) -> Refused | None:
+    """Source: EC2 API reference, ReservedCapacityOptionsRequest; EC2 user guide, "Configure your
+    EC2 Fleet to launch instances into Interruptible Capacity Reservations".
+    """
+    options = params.get("ReservedCapacityOptions")
+    capacity = params.get("TargetCapacitySpecification") or {}
+    is_reserved = capacity.get("DefaultTargetCapacityType") == RESERVED_CAPACITY
+    beside = ("OnDemandTargetCapacity", "SpotTargetCapacity")
+    wrong = (
+        (bool(options) != is_reserved, f"ReservedCapacityOptions belong to {RESERVED_CAPACITY}."),
+        (is_reserved and params.get("Type") != "instant", "The fleet must be of type instant."),
+        (is_reserved and any(capacity.get(each) for each in beside), "No other capacity is taken."),
+    )
+    words = next((words for is_wrong, words in wrong if is_wrong), "")
+    return Refused("InvalidParameterCombination", words) if words else None
 
 
 def _token(params: Data) -> Refused | None:

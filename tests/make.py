@@ -215,6 +215,7 @@ def placement(of: Cluster) -> Placement:
                 one.name,
                 reserved_key(one.name),
                 *(named_key(one.name, group_target(arn)) for arn in of.reservation_groups),
+                *(named_key(one.name, each.target) for each in of.named_reservations(one)),
             )
         },
         {zone: f"subnet-{zone}" for zone in zones},

@@ -79,21 +79,6 @@ def test_a_single_node_asks_for_no_minimum() -> None:
     assert asked["Type"] == "instant"
 
 
-def test_a_reservation_is_paid_as_on_demand_and_told_by_the_template_alone() -> None:
-    """With `use-capacity-reservations-first` a fleet passes over templates that name one."""
-    asked = fleet_arguments(request(market=Market.RESERVED), "demo")
-
-    assert asked["TargetCapacitySpecification"]["DefaultTargetCapacityType"] == "on-demand"
-    assert asked["OnDemandOptions"] == {"AllocationStrategy": "prioritized"}
-
-
-def test_a_capacity_block_is_a_market_of_its_own() -> None:
-    asked = fleet_arguments(request(market=Market.CAPACITY_BLOCK), "demo")
-
-    assert asked["TargetCapacitySpecification"]["DefaultTargetCapacityType"] == "capacity-block"
-    assert not {"SpotOptions", "OnDemandOptions"} & asked.keys()
-
-
 @pytest.mark.parametrize("group", ["", "group-a"])
 def test_an_instance_tells_its_placement_group(
     compute: Ec2Compute, stub: Stubber, group: str
@@ -117,29 +102,6 @@ def test_the_members_of_a_gang_share_the_placement_group_of_their_zone() -> None
         {"GroupName": "group-a"},
         None,
     ]
-
-
-@pytest.mark.parametrize(
-    ("described_as", "market"),
-    [
-        ({}, Market.ON_DEMAND),
-        ({"InstanceLifecycle": "spot"}, Market.SPOT),
-        (
-            {"InstanceLifecycle": "capacity-block", "CapacityReservationId": "cr-0a1b2c3d"},
-            Market.CAPACITY_BLOCK,
-        ),
-        ({"CapacityReservationId": "cr-0a1b2c3d"}, Market.RESERVED),
-    ],
-)
-def test_an_instance_says_how_it_is_paid_for(
-    compute: Ec2Compute, stub: Stubber, described_as: dict[str, str], market: Market
-) -> None:
-    shown = {"Reservations": [{"Instances": [described("i-1") | described_as]}]}
-    stub.add_response("describe_instances", shown)
-
-    (found,) = compute.instances()
-    assert found.offering.market == market
-    assert found.capacity_reservation_id == described_as.get("CapacityReservationId", "")
 
 
 @pytest.mark.parametrize(

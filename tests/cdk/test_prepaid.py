@@ -76,6 +76,22 @@ def test_a_targeted_reservation_is_named_by_a_template_that_sells_no_block(tmp_p
     assert "InstanceMarketOptions" not in data
 
 
+def test_what_an_owner_lends_is_named_by_a_template_that_says_its_market(tmp_path):
+    kind = "interruptible-capacity-reservation"
+    pools = dev_file()["pools"]
+    t4 = pools["t4"] | {"capacity_types": [kind, "spot"], "zones": ["us-east-1a"]}
+    lent = {key: value for key, value in BLOCK.items() if key != "ends_at"} | {"kind": kind}
+
+    file = dev_file(pools={**pools, "t4": t4}, reservations=[lent])
+    stack = synthesized(tmp_path, file)["tidegate-dev"]
+
+    data = dict(stack.named("NodesPoolt4cr", "AWS::EC2::LaunchTemplate")["LaunchTemplateData"])
+    only = {"CapacityReservationTarget": {"CapacityReservationId": "cr-0a1b2c3d"}}
+    assert data["CapacityReservationSpecification"] == only
+    assert data["InstanceMarketOptions"] == {"MarketType": kind}
+    assert ":*:capacity-reservation/*" in json.dumps(stack.all("AWS::IAM::Role"))
+
+
 GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/gpus"
 # Source: Resource Groups API reference, ListGroupResources, "Minimum permissions".
 LISTING = (

@@ -96,7 +96,6 @@ def test_a_reservation_says_what_is_free_in_it(feed: ReservationFeed) -> None:
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        ({"Interruptible": True}, "it is interruptible"),
         ({"Tenancy": "dedicated"}, "its tenancy is dedicated"),
         ({"InstancePlatform": "Windows"}, "its platform is Windows"),
     ],
@@ -109,6 +108,18 @@ def test_what_our_launches_do_not_fit_says_why(
     (found,) = real(cloud).held()
 
     assert found.unusable == why
+
+
+def test_what_an_owner_lends_is_of_a_market_of_its_own(
+    cloud: LocalCloud, local: LocalBlocks
+) -> None:
+    local.others[:] = [reserved(IDS[0], Interruptible=True)]
+
+    (found,) = real(cloud).held()
+
+    assert found.reservation.market is Market.INTERRUPTIBLE
+    assert found.unusable == ""
+    assert not found.reservation.is_targeted, "its market says it"
 
 
 def test_a_group_that_cannot_be_asked_about_now_is_throttled(

@@ -110,7 +110,7 @@ def told(*held: Holding) -> list[str]:
 def test_what_no_node_can_be_taken_from_is_left_out_and_said() -> None:
     block = odcr("cr-1", market=Market.CAPACITY_BLOCK, ends_at_s=NOW_S + HOUR_S)
     over, other = odcr("cr-2"), odcr("cr-3", type_="p5.48xlarge")
-    lent = Holding(odcr("cr-4"), BlockState.ACTIVE, unusable="it is interruptible")
+    lent = Holding(odcr("cr-4", market=Market.INTERRUPTIBLE), BlockState.ACTIVE)
     held = [
         *(Holding(each, BlockState.ACTIVE) for each in (block, other)),
         *(Holding(over, BlockState.CANCELLED), lent),
@@ -130,7 +130,7 @@ def test_what_no_node_can_be_taken_from_is_left_out_and_said() -> None:
         f"cr-3 {group} is of p5.48xlarge in {ZONE}, which no pool has with capacity type reserved:"
         " it is paid for and never used",
         f"cr-2 {group} gives no node: EC2 says that it is cancelled; take it out of the group",
-        f"cr-4 {group} gives no node: it is interruptible",
+        f"cr-4 {group} gives no node: it is interruptible; name it in reservations by its id",
         f"cr-9 {group}: EC2 does not show it here, so it gives no node",
     ]
 

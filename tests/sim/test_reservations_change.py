@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pytest
 
@@ -149,6 +150,27 @@ def test_a_reservation_ends_when_ec2_says_and_not_when_the_file_does() -> None:
 
     assert markets(tuple(sooner.world.compute.everything.values())) == [Market.SPOT]
     assert markets(later.world.compute.live()) == [Market.RESERVED]
+
+
+def test_what_an_owner_takes_back_is_left_in_time_and_its_jobs_run_elsewhere() -> None:
+    story = Story(paid(Market.INTERRUPTIBLE, 2))
+    w = story.world
+    story.submit(2)
+    story.run(600)
+    first = [each.instance_id for each in w.compute.live()]
+    assert markets(w.compute.live()) == [Market.INTERRUPTIBLE] * 2
+
+    for at_s, news in story.owner.take_back("cr-1", 2):
+        w.announce(news)
+        w.at(at_s, partial(w.compute.end, news.instance_id))
+    story.run(900)
+
+    assert not any(map(w.compute.is_live, first))
+    assert markets(w.compute.live()) == [Market.SPOT] * 2
+    asked = [each.market for each in w.compute.requests]
+    assert asked.count(Market.INTERRUPTIBLE) == 1, "nothing is asked of what is taken back"
+    story.run(3000)
+    assert set(states(w).values()) == {"COMPLETED"}
 
 
 def test_the_file_s_count_is_the_most_that_is_taken() -> None:

@@ -209,7 +209,8 @@ def test_a_faulty_pool_does_not_hide_the_problems_of_the_others(tmp_path):
         "partitions.gpu.pools[2] no pool named v4",
         "pools.u4.requirements missing, and so is instance_types: one must say what nodes it has",
         "pools.u4.zones missing: availability zones, like us-east-1a",
-        "pools.u4.capacity_types missing: spot, on-demand, reserved, capacity-block; "
+        "pools.u4.capacity_types missing: spot, on-demand, reserved, capacity-block, "
+        "interruptible-capacity-reservation; "
         "tried in this order",
         "pools.t4.zones[0] us-west-2a is not a zone of us-east-1",
     ]

@@ -117,7 +117,7 @@ def _offer(said: Mapping[str, Any], days: int) -> BlockOffer | None:
 
 def _holding(said: Mapping[str, Any], cluster: str) -> Holding:
     tags = {tag["Key"]: tag["Value"] for tag in said.get("Tags", ())}
-    ends_at, is_block = said.get("EndDate"), said.get("ReservationType") == BLOCK_TYPE
+    ends_at = said.get("EndDate")
     state = said["State"]
     return Holding(
         Reservation(
@@ -125,11 +125,12 @@ def _holding(said: Mapping[str, Any], cluster: str) -> Holding:
             instance_type=said["InstanceType"],
             zone=said["AvailabilityZone"],
             count=said["TotalInstanceCount"],
-            market=Market.CAPACITY_BLOCK if is_block else Market.RESERVED,
+            market=_market(said),
             # One that began at once has no date for it.
             starts_at_s=(said.get("StartDate") or said["CreateDate"]).timestamp(),
             ends_at_s=ends_at.timestamp() if ends_at else None,
-            is_targeted=not is_block and said.get("InstanceMatchCriteria") == "targeted",
+            is_targeted=_market(said) is Market.RESERVED
+            and said.get("InstanceMatchCriteria") == "targeted",
         ),
         BlockState(state) if state in set(BlockState) else BlockState.OTHER,
         tags.get(OFFER_TAG, "") if tags.get(CLUSTER_TAG) == cluster else "",
@@ -138,10 +139,14 @@ def _holding(said: Mapping[str, Any], cluster: str) -> Holding:
     )
 
 
+def _market(said: Mapping[str, Any]) -> Market:
+    if said.get("ReservationType") == BLOCK_TYPE:
+        return Market.CAPACITY_BLOCK
+    return Market.INTERRUPTIBLE if said.get("Interruptible") else Market.RESERVED
+
+
 def _unusable(said: Mapping[str, Any]) -> str:
-    """Our launches are of Linux on shared hardware, and say of none that it may be taken back."""
-    if said.get("Interruptible"):
-        return "it is interruptible"
+    """Our launches are of Linux on shared hardware."""
     if (tenancy := said.get("Tenancy", "default")) != "default":
         return f"its tenancy is {tenancy}"
     platform = said.get("InstancePlatform", LINUX)

@@ -62,12 +62,14 @@ TERMINATE_CHUNK = 200
 # EC2 takes up to 200 values in a filter ("List and filter using the CLI and API", EC2 user guide).
 FILTER_CHUNK = 200
 
-# A reservation is a discount on demand; of the two prepaid markets EC2 has a word for one.
+# A reservation is a discount on demand; of the others EC2 has words, and sells nothing instead of
+# what is lent (EC2 API reference, ReservedCapacityOptionsRequest).
 _PAID_AS = {
     Market.SPOT: "spot",
     Market.ON_DEMAND: "on-demand",
     Market.RESERVED: "on-demand",
     Market.CAPACITY_BLOCK: "capacity-block",
+    Market.INTERRUPTIBLE: "reserved-capacity",
 }
 
 _ALIVE: "FilterTypeDef" = {
@@ -295,6 +297,8 @@ def _market_options(request: FleetRequest) -> dict[str, Any]:
     if request.market is Market.CAPACITY_BLOCK:
         # The launch template names the block; EC2 takes no options beside it.
         return {}
+    if request.market is Market.INTERRUPTIBLE:
+        return {"ReservedCapacityOptions": {"ReservationTypes": [request.market.value]}}
     # Of a reservation as well: beside the usage strategy `use-capacity-reservations-first` a fleet
     # passes over templates that name one (Karpenter, designs/odcr.md, appendix).
     return {"OnDemandOptions": {"AllocationStrategy": "prioritized", **minimum}}
@@ -386,11 +390,9 @@ def _instance(described: "InstanceTypeDef") -> Instance:
 
 def _market(described: "InstanceTypeDef") -> Market:
     """How EC2 bills the instance: by its life cycle, and by the reservation it is in."""
-    match described.get("InstanceLifecycle"):
-        case "spot":
-            return Market.SPOT
-        case "capacity-block":
-            return Market.CAPACITY_BLOCK
+    life = described.get("InstanceLifecycle")
+    if life in (Market.SPOT, Market.CAPACITY_BLOCK, Market.INTERRUPTIBLE):
+        return Market(life)
     return Market.RESERVED if described.get("CapacityReservationId") else Market.ON_DEMAND
 
 

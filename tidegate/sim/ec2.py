@@ -345,8 +345,7 @@ class SimCompute:
         if not offering.market.is_prepaid:
             return self.shortages.get(offering, PLENTY)
         free = self.prepaid.room(request, offering, self.clock.now_s())
-        is_block = offering.market is Market.CAPACITY_BLOCK
-        if is_block or self.prepaid.is_only_reserved(request):
+        if offering.market.is_named or self.prepaid.is_only_reserved(request):
             return free
         return free + self.shortages.get(replace(offering, market=Market.ON_DEMAND), PLENTY)
 

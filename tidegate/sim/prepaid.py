@@ -146,7 +146,7 @@ class Prepaid:
     ) -> Offering:
         """Where EC2 really puts an instance: it fills open reservations first."""
         open_one = replace(offering, market=Market.RESERVED)
-        meant = offering if offering.market is Market.CAPACITY_BLOCK else open_one
+        meant = offering if offering.market.is_named else open_one
         places = [] if offering.market is Market.SPOT else self.free(meant, now_s, template_id)
         if places:
             self.held[instance_id] = places[0]

@@ -6,7 +6,10 @@ from dataclasses import dataclass, field, replace
 from tidegate.core.model.capacity import BlockState, Extension, Gone, Holding
 from tidegate.core.model.cluster import Reservation
 from tidegate.core.model.errors import TidegateError
+from tidegate.core.model.events import ReservationInterruption
 from tidegate.sim.ec2 import SimCompute
+
+NOTICE_S = 120.0
 
 
 @dataclass(slots=True)
@@ -77,6 +80,17 @@ class Owner:
         prepaid.reservations = tuple(each for each in prepaid.reservations if each is not of)
         self.compute.end_reservation(of)
         self.cancelled.append(of)
+
+    def take_back(self, name: str, count: int) -> list[tuple[float, ReservationInterruption]]:
+        """Of what was lent: the notice of each instance, and when EC2 ends it.
+
+        Source: EC2 user guide, "Interruptible Capacity Reservations": two minutes later.
+        """
+        of, now_s = self._named(name), self.compute.clock.now_s()
+        ends_at_s = now_s + NOTICE_S
+        told = self.compute.prepaid.held_in(of)[:count]
+        self.compute.prepaid.change(replace(of, count=of.count - count))
+        return [(ends_at_s, ReservationInterruption(one, now_s, ends_at_s)) for one in told]
 
     def feed(self) -> SimReservations:
         """What EC2 shows now: cancelled ones for a while, too."""

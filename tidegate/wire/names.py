@@ -6,6 +6,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from tidegate.core.model.ec2 import Market
 from tidegate.wire import places
 from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.cron import check_cron, check_time_zone
@@ -19,7 +20,7 @@ TESTED_SLURM_VERSIONS = ("22.05", "23.11", "24.11", "26.05")
 SLURM_RESERVED = ("default", "all")
 
 # Nodes carry their market as a Slurm feature; the last two are kept for later versions.
-MARKET_WORDS = ("spot", "on-demand", "reserved", "capacity-block")
+MARKET_WORDS = tuple(each.value for each in Market)
 
 
 # Tidegate writes these lines itself: another value would cut head, nodes and agent apart.

@@ -47,7 +47,7 @@ LONGEST_BLOCK = timedelta(days=183)
 
 # What is paid by the hour; reservations are paid for already.
 PaidMarket = Literal[Market.SPOT, Market.ON_DEMAND]
-PrepaidMarket = Literal[Market.RESERVED, Market.CAPACITY_BLOCK]
+PrepaidMarket = Literal[Market.RESERVED, Market.CAPACITY_BLOCK, Market.INTERRUPTIBLE]
 
 
 class LimitsModel(Section):
@@ -92,7 +92,10 @@ class ReservationModel(Section):
     """An On-Demand Capacity Reservation or a Capacity Block that is paid for already."""
 
     id: names.ReservationId = Field(description="EC2's id, like cr-0a1b2c3d4e5f60001")
-    kind: PrepaidMarket = Field(description="reserved or capacity-block")
+    kind: PrepaidMarket = Field(
+        description="reserved, capacity-block, or interruptible-capacity-reservation: one that its"
+        " owner lends and takes back with two minutes' notice"
+    )
     instance_type: names.InstanceTypeName = Field(description="exact EC2 name")
     zone: names.Zone = Field(description="its availability zone")
     count: PositiveCount = Field(description="instances in it")
@@ -111,6 +114,9 @@ class ReservationModel(Section):
         for key, instant in (("starts_at", self.starts_at), ("ends_at", self.ends_at)):
             if instant and not FIRST_YEAR <= instant.year <= LAST_YEAR:
                 raise ValueError(f"{key} must be between {FIRST_YEAR} and {LAST_YEAR}")
+        if self.kind is Market.INTERRUPTIBLE and self.ends_at:
+            # Source: EC2 user guide, "Interruptible Capacity Reservations for capacity owners".
+            raise ValueError("what an owner lends has no end but when it is taken back: no ends_at")
         if self.ends_at is None:
             if self.kind is Market.CAPACITY_BLOCK:
                 raise ValueError("a Capacity Block always ends: ends_at is missing")
@@ -148,7 +154,10 @@ class PoolModel(Section):
     ] = Field(description="availability zones, like us-east-1a")
     capacity_types: Annotated[
         tuple[Market, ...], Field(min_length=1), AfterValidator(names.no_repeats)
-    ] = Field(description="spot, on-demand, reserved, capacity-block; tried in this order")
+    ] = Field(
+        description="spot, on-demand, reserved, capacity-block, interruptible-capacity-reservation;"
+        " tried in this order"
+    )
     weight: Annotated[int, Field(ge=1, le=100)] = Field(
         default=_POOL.weight, description="the pool with the higher one is tried first"
     )

@@ -12,7 +12,7 @@ from itertools import chain
 from tidegate.core.buy.fillers import BestFit, ByMemory, Item, LargestFirst, spare_usd
 from tidegate.core.buy.groups import Group
 from tidegate.core.buy.shares import fill, largest_first, shared_ones, usd_of_part
-from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.ec2 import Offering
 from tidegate.core.offers.catalogue import Entry, balance, bits, gres, holds, lowest
 from tidegate.core.offers.cost import Expected
 from tidegate.core.offers.limits import Usage
@@ -344,7 +344,7 @@ class Blueprint:
 
     def _keep(self, drawn: _Draw) -> None:
         times = min(item.left // count for item, count in drawn.parts)
-        if drawn.offer_group.market in (Market.RESERVED, Market.CAPACITY_BLOCK):
+        if drawn.offer_group.market.is_prepaid:
             offering = drawn.offer_group.catalogue.entries[drawn.number].offering
             times = min(times, self._left(offering))
             self._reserved_capacity[offering] -= times

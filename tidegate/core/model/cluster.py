@@ -224,7 +224,8 @@ class Timings:
 
 @frozen
 class Reservation:
-    """Capacity paid for in advance: an On-Demand Capacity Reservation or a Capacity Block.
+    """Capacity paid for in advance: an On-Demand Capacity Reservation, a Capacity Block, or what
+    the owner of a reservation lends (an interruptible one).
 
     `ends_at_s` None: until it is cancelled. A Capacity Block always ends; EC2 begins to
     terminate its instances 30 minutes before. `is_targeted`: a reservation that takes nothing but
@@ -236,7 +237,7 @@ class Reservation:
     instance_type: str  #: instance type
     zone: str  #: its zone
     count: int  #: instances in it
-    market: Market  #: reserved or capacity-block
+    market: Market  #: reserved, capacity-block or interruptible-capacity-reservation
     starts_at_s: float  #: when it begins, epoch seconds
     ends_at_s: float | None = None  #: when it ends, epoch seconds; null: never
     is_targeted: bool = False  #: it takes only what names it
@@ -249,7 +250,7 @@ class Reservation:
     @property
     def is_named(self) -> bool:
         """Whether a launch has to name it or its group, by a launch template of its own."""
-        return self.is_targeted or self.market is Market.CAPACITY_BLOCK or bool(self.group)
+        return self.is_targeted or self.market.is_named or bool(self.group)
 
     @property
     def target(self) -> str:

@@ -52,6 +52,8 @@ class Market(StrEnum):
     ON_DEMAND = "on-demand"
     RESERVED = "reserved"
     CAPACITY_BLOCK = "capacity-block"
+    #: lent by a reservation's owner, who takes it back with two minutes' notice
+    INTERRUPTIBLE = "interruptible-capacity-reservation"
 
     @property
     def feature(self) -> str:
@@ -61,7 +63,15 @@ class Market(StrEnum):
     @property
     def is_prepaid(self) -> bool:
         """Paid for whether used or not: an instance in it costs nothing more."""
-        return self in (Market.RESERVED, Market.CAPACITY_BLOCK)
+        return self in _PREPAID
+
+    @property
+    def is_named(self) -> bool:
+        """EC2 launches into it only what names it and its market, by a launch template."""
+        return self in (Market.CAPACITY_BLOCK, Market.INTERRUPTIBLE)
+
+
+_PREPAID = frozenset({Market.RESERVED, Market.CAPACITY_BLOCK, Market.INTERRUPTIBLE})
 
 
 @frozen

@@ -13,12 +13,12 @@ class SeenReservations:
     """
 
     found: tuple[Reservation, ...] = ()  #: those that EC2 shows and still gives
-    #: ids of the cluster file that give no instance any more, or none that Tidegate asks for
-    lost: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()  #: ARNs of the groups that were read
     at_s: float | None = None  #: when all of it was read, epoch seconds; null: never
     #: what could not be read the last time, or cannot be used; empty: nothing
     troubles: tuple[str, ...] = ()
+    #: ids of the cluster file that give no instance any more, or none that Tidegate asks for
+    lost: tuple[str, ...] = ()
 
 
 NONE_SEEN = SeenReservations()

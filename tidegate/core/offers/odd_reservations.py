@@ -58,6 +58,9 @@ def _odd(named: Reservation, holding: Holding | None, beside: Sequence[str], now
             nodes = "its nodes run on, billed on demand where no other reservation holds them"
         said = f"EC2 says that {name} is {holding.state}: {nodes}; {REMOVE}"
         return f"{said}{_elsewhere(beside)}"
+    if (market := holding.reservation.market) is not named.market:
+        kind = f"it is {market} by EC2, not {named.market}; mend its kind and deploy"
+        return f"{name} gives no node: {kind}"
     if holding.unusable:
         return f"{name} gives no node: {holding.unusable}; {REMOVE}"
     if holding.reservation.is_targeted and not named.is_targeted:

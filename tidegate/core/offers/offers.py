@@ -313,7 +313,7 @@ class OfferGroups:
                 yield from paid.offer_groups(pool, market)
 
     def _prepaid_groups(self, pool: Pool) -> Iterator[OfferGroup]:
-        for market in (Market.RESERVED, Market.CAPACITY_BLOCK):
+        for market in (Market.RESERVED, Market.CAPACITY_BLOCK, Market.INTERRUPTIBLE):
             if market not in pool.markets:
                 continue
             resting = frozenset(on for of, on in self._resting if of in ("", pool.name))

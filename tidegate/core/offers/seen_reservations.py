@@ -62,12 +62,12 @@ def seen_now(
     `members`: by the ARN of a group, the ids in it. One that is in two groups counts in the first.
     """
     group_of = {name: arn for arn, names in reversed([*members.items()]) for name in names}
-    named = {each.id for each in cluster.reservations}
+    named = {each.id: each for each in cluster.reservations}
     found = list[Reservation]()
     for each in sorted(held, key=lambda one: one.reservation.id):
         of = each.reservation
         if of.id in named:
-            if _gives(each):
+            if _gives(each, named[of.id]):
                 found.append(replace(of, ends_at_s=paid_until_s(each, extensions)))
         elif of.id in group_of and not _no_place(each):
             found.append(replace(of, group=group_of[of.id]))
@@ -79,9 +79,13 @@ def lost_now(cluster: Cluster, held: Sequence[Holding], before: Collection[str])
 
     What EC2 does not show is as it was: a new block is shown late, a cancelled one not for ever.
     """
-    gives = {each.reservation.id: _gives(each) for each in held}
-    named = sorted({each.id for each in cluster.reservations})
-    return tuple(each for each in named if not gives.get(each, each not in before))
+    named = {each.id: each for each in cluster.reservations}
+    shown = {each.reservation.id: each for each in held}
+    return tuple(
+        name
+        for name in sorted(named)
+        if not (_gives(shown[name], named[name]) if name in shown else name not in before)
+    )
 
 
 def odd_members(
@@ -161,9 +165,10 @@ def _followed(each: Reservation, shown: Reservation | None, lost: Collection[str
     return replace(each, count=min(each.count, shown.count), ends_at_s=ends_at_s)
 
 
-def _gives(holding: Holding) -> bool:
-    """Whether instances of ours may come from it, now or later."""
-    return not holding.is_over and not holding.unusable
+def _gives(holding: Holding, named: Reservation) -> bool:
+    """Whether instances of ours may come from what the file names, now or later."""
+    is_as_named = holding.reservation.market is named.market
+    return is_as_named and not holding.is_over and not holding.unusable
 
 
 def _blocks(cluster: Cluster) -> list[Reservation]:
@@ -176,6 +181,8 @@ def _no_place(holding: Holding) -> str:
         return f"EC2 says that it is {holding.state}; take it out of the group"
     if holding.reservation.market is Market.CAPACITY_BLOCK:
         return "it is a Capacity Block; name it in reservations by its id"
+    if holding.reservation.market is Market.INTERRUPTIBLE:
+        return "it is interruptible; name it in reservations by its id"
     return holding.unusable
 
 
