@@ -1,11 +1,16 @@
 """How each capacity type is asked of EC2, and told by it."""
 
+from typing import Any
+
 import pytest
 from botocore.stub import Stubber
 
+from local import launch_rules
 from tests.adapters.test_ec2 import client, compute, described, request, stub
 from tidegate.adapters.ec2 import Ec2Compute, fleet_arguments
 from tidegate.core.model.ec2 import Market
+
+ZONES = {"subnet-a": "us-east-1a", "subnet-b": "us-east-1b"}
 
 __all__ = ["client", "compute", "stub"]
 
@@ -66,3 +71,34 @@ def test_an_instance_says_how_it_is_paid_for(
     (found,) = compute.instances()
     assert found.offering.market == market
     assert found.capacity_reservation_id == described_as.get("CapacityReservationId", "")
+
+
+@pytest.mark.parametrize("market", list(Market))
+def test_ec2_takes_what_each_capacity_type_asks(market: Market) -> None:
+    asked = fleet_arguments(request(market=market), "demo")
+
+    assert launch_rules.of_fleet(asked, ZONES) is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"ReservedCapacityOptions": None},
+        {"Type": "request"},
+        {
+            "TargetCapacitySpecification": {
+                "TotalTargetCapacity": 2,
+                "OnDemandTargetCapacity": 1,
+                "DefaultTargetCapacityType": "reserved-capacity",
+            }
+        },
+        {"TargetCapacitySpecification": {"DefaultTargetCapacityType": "on-demand"}},
+    ],
+)
+def test_ec2_refuses_reserved_capacity_that_is_asked_in_another_way(wrong: dict[str, Any]) -> None:
+    asked = fleet_arguments(request(market=Market.INTERRUPTIBLE), "demo") | wrong
+
+    refused = launch_rules.of_fleet(asked, ZONES)
+
+    assert refused is not None
+    assert refused.code == "InvalidParameterCombination"

@@ -22,6 +22,7 @@ _PATTERN = re.compile(r"[a-z0-9.*?-]*[*?][a-z0-9.*?-]*")
 _MAX_SHOWN = 3
 _BURSTABLE = re.compile(r"t[0-9]")
 MIB_PER_GIB = 1024
+_ULTRASERVER = re.compile(r"p6e-gb[0-9]+\.[0-9]*xlarge|u-[a-z0-9-]+x[0-9]+")
 
 
 class Key(StrEnum):
@@ -139,12 +140,24 @@ def is_pattern(value: str) -> bool:
     return _PATTERN.fullmatch(value) is not None
 
 
+def in_ultraservers(value: str) -> str:
+    """Why an UltraServer, or a type that is a part of one, is no node of ours; "": it is neither.
+
+    Source: EC2 user guide, "Capacity Blocks for ML", "UltraServer Capacity Blocks".
+    """
+    if not _ULTRASERVER.fullmatch(value):
+        return ""
+    return f"{value} is sold as UltraServers, which Tidegate does not use (docs/limits.md)"
+
+
 def check_instance_type(value: str) -> str:
     """An exact name or a pattern that names at least one usable type; ValueError else."""
     catalogue = load_catalogue()
     if value in catalogue:
         return value
     if not is_pattern(value):
+        if why := in_ultraservers(value):
+            raise ValueError(why)
         near = did_you_mean(value, catalogue)
         raise ValueError(f"{shown(value)} is not a known instance type{near}")
     matched = [name for name in catalogue if fnmatchcase(name, value)]

@@ -32,6 +32,7 @@ from tidegate.sim.replay.queued import queued
 from tidegate.sim.replay.trace import Trace
 from tidegate.sim.replay.what_if import WhatIf, refused_now
 from tidegate.wire.config import ClusterFile
+from tidegate.wire.selection import in_ultraservers
 
 DAY_S = 86400.0
 
@@ -76,7 +77,8 @@ def advice(
     questions = Questions(clients, region, prices)
     own = snapshot.cluster
     if wanted.instance_type and own.instance_type(wanted.instance_type) is None:
-        raise BadConfig(f"no pool has the instance type {wanted.instance_type}")
+        why = in_ultraservers(wanted.instance_type)
+        raise BadConfig(why or f"no pool has the instance type {wanted.instance_type}")
     needs = queued(snapshot).needs.values()
     found = [
         one for one in usable(own, needs) if wanted.instance_type in ("", one.instance_type.name)
