@@ -170,3 +170,18 @@ def test_a_node_of_its_own_is_a_start_where_one_stands_for_each_job(
 
     assert own is not None
     assert own.boot_s == up_s
+
+
+@pytest.mark.parametrize(("is_grouped", "up_s"), [(False, 60.0), (True, 300.0)])
+def test_so_are_nodes_of_a_gang_but_in_a_placement_group(is_grouped: bool, up_s: float) -> None:
+    of = auto()
+    of = replace(of, pools=(replace(of.pools[0], placement_group=is_grouped),))
+    seen = snapshot([job(7, nodes=2)], of=of)
+    needs, _ = demand(seen.heard.reading, seen.cluster, frozenset())
+    steering = Steering(seen, OfferGroups(seen), Usage(seen.cluster, {}), needs=needs)
+    steering.starts = {("t4", "g4dn.xlarge"): 2}
+
+    own = steering.own_node(needs[0], Market.ON_DEMAND)
+
+    assert own is not None
+    assert own.boot_s == up_s

@@ -10,10 +10,14 @@ from tidegate.service.requests import fleet_request
 
 
 def record(
-    name: str, *types: InstanceType, market: Market = Market.ON_DEMAND, gang: str = ""
+    name: str,
+    *types: InstanceType,
+    market: Market = Market.ON_DEMAND,
+    gang: str = "",
+    starts: str = "",
 ) -> LaunchRecord:
     offerings = tuple(offering(each, market) for each in types)
-    launch = Launch(name, "t4", offerings, 1, 1, (), 1.0, gang, "")
+    launch = Launch(name, "t4", offerings, 1, 1, (), 1.0, gang, "", starts=starts)
     return LaunchRecord(launch, NOW_S, fleet_request(launch, "test", placement(cluster())))
 
 
@@ -83,3 +87,23 @@ def test_the_part_that_is_paid_for_in_advance_is_asked_for_first() -> None:
     parts = [record("a", T4, gang="7"), record("b", T4, A10G, market=Market.RESERVED, gang="7")]
 
     assert names(waves(parts)) == [["b"], ["a"]]
+
+
+def test_the_starts_of_a_gang_are_asked_for_at_once_when_the_first_is_answered() -> None:
+    started = [record(f"s-{n}", T4, gang="7", starts=f"i-{n}") for n in range(4)]
+
+    made = waves([*started, record("a", A10G, gang="8")])
+
+    assert names(made) == [["s-0", "a"], ["s-1", "s-2", "s-3"]]
+
+
+def test_the_starts_of_one_kind_of_a_gang_come_before_those_of_another() -> None:
+    kinds = [
+        record(f"{of.gpu_type}-{n}", of, gang="7", starts=f"i-{n}{of.gpu_type}")
+        for of in (T4, A10G)
+        for n in range(2)
+    ]
+
+    made = waves(kinds, (), {offering(A10G, Market.ON_DEMAND): 1})
+
+    assert names(made) == [["a10g-0"], ["a10g-1"], ["t4-0", "t4-1"]]

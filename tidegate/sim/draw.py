@@ -97,8 +97,8 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
     safety_s = draw_stopped.SAFETY_S if is_stopping else safety_s
     older = (name for name in FAULTS if name not in DRAWN_APART)
     some = frozenset(name for name in older if chance.random() < OFTEN.get(name, 0.3))
-    apart = DRAWN_APART.items()
-    some |= {name for name, share in apart if stream(seed, f"has {name}").random() < share}
+    some |= {n for n, share in DRAWN_APART.items() if stream(seed, f"has {n}").random() < share}
+    some = draw_stopped.fewer(seed, some) if is_stopping else some
     is_tight = chance.random() < 0.15
     leaving = stream(seed, "leaving")
     cluster = with_headroom(stream(seed, "headroom"), _cluster(chance, size, is_tight=is_tight))
@@ -107,7 +107,7 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
     cluster = draw_stopped.with_stopped(stops, cluster, ON_DEMAND_USD) if is_stopping else cluster
     cluster = with_budget(stream(seed, "budget"), cluster)
     cluster = with_waiting(stream(seed, "waiting"), cluster)
-    cluster, prepaid = draw_stopped.with_auto(seed, cluster), stream(seed, "prepaid")
+    cluster, prepaid = draw_stopped.with_kept(seed, cluster), stream(seed, "prepaid")
     arrivals = _arrivals(seed, cluster, size, safety_s, is_tight=is_tight)
     cluster, arrivals = with_idle_gpus(stream(seed, "idle gpus"), cluster, arrivals)
     cluster = with_prepaid(prepaid, cluster, size, safety_s, ON_DEMAND_USD)
@@ -234,7 +234,7 @@ def _arrivals(
     seed: int, cluster: Cluster, size: str, safety_s: float, *, is_tight: bool
 ) -> tuple[Arrival, ...]:
     plain = draw_arrivals(stream(seed, "jobs"), cluster, size, safety_s, is_tight=is_tight)
-    plain = draw_stopped.with_later(plain, cluster)
+    plain = draw_stopped.with_later(seed, plain, cluster)
     begins = with_begin(stream(seed, "begin"), plain)
     components = with_components(stream(seed, "het"), begins, cluster)
     gangs = with_equal_gangs(stream(seed, "equal gangs"), components, cluster)

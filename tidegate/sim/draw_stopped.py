@@ -1,10 +1,11 @@
 """Drawn worlds in which nodes are stopped as they leave, and started again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
 from tidegate.core.fleet.worth import HOUR_S, start_saves_usd
+from tidegate.core.model.budgets import DEFAULT_DISRUPTION
 from tidegate.core.model.cluster import Cluster, Pool
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.waiting import Waiting
@@ -12,11 +13,16 @@ from tidegate.sim.options import Arrival
 
 SHARE = 0.12
 AUTO_SHARE = 0.4
+GROUP_SHARE = 0.15
+GANG_SHARE = 0.5
+GANG_NODES_MAX = 3
+FAULTS_KEPT = 0.3
 AUTO_KEPT_S = (600.0, 1500.0)
 AUTO_USD_PER_JOB_HOUR = 5.0
 # A stopped node is not started for some minutes, and a job must come for it after that.
 SAFETY_S = 2000.0
 AGAIN_S = (600.0, 1200.0)
+GANG_AGAIN_S = (900.0, 1700.0)
 DIGEST_STALE_S = 150.0
 DISK_USD_PER_HOUR = 0.011
 
@@ -40,7 +46,12 @@ def with_stopped(chance: Random, cluster: Cluster, on_demand_usd: Mapping[str, f
     return replace(cluster, pools=pools, timings=timings)
 
 
-def with_auto(seed: int, cluster: Cluster) -> Cluster:
+def with_kept(seed: int, cluster: Cluster) -> Cluster:
+    """How many they keep, and for how long."""
+    return _with_gangs(seed, _with_auto(seed, cluster))
+
+
+def _with_auto(seed: int, cluster: Cluster) -> Cluster:
     """Some keep them by the price of waiting, for minutes: longer than until they may start."""
     chance = Random(f"{seed}:stopped auto")
     is_auto, kept_s = chance.random() < AUTO_SHARE, chance.choice(AUTO_KEPT_S)
@@ -59,20 +70,65 @@ def with_auto(seed: int, cluster: Cluster) -> Cluster:
     return replace(cluster, pools=tuple(pools))
 
 
+def _with_gangs(seed: int, cluster: Cluster) -> Cluster:
+    """Where a gang comes again pools keep enough for it. Gangs of some pools are close together,
+    and start no stopped node.
+    """
+    chance, is_again = Random(f"{seed}:placement groups"), _has_gang(seed)
+
+    def of(pool: Pool) -> Pool:
+        is_grouped = pool.stopped_nodes > 0 and chance.random() < GROUP_SHARE
+        made = replace(pool, placement_group=is_grouped)
+        if not is_again or not pool.stopped_nodes:
+            return made
+        return replace(made, stopped_nodes=GANG_NODES_MAX + 1, disruption=DEFAULT_DISRUPTION)
+
+    return replace(cluster, pools=tuple(of(each) for each in cluster.pools))
+
+
+def fewer(seed: int, faults: Collection[str]) -> frozenset[str]:
+    """Where a gang comes again its nodes should live to stand stopped, mostly."""
+    chance = Random(f"{seed}:stopped gang's faults")
+    kept = (each for each in sorted(faults) if chance.random() < FAULTS_KEPT)
+    return frozenset(kept if _has_gang(seed) else faults)
+
+
+def _has_gang(seed: int) -> bool:
+    return Random(f"{seed}:stopped gang").random() < GANG_SHARE
+
+
+def _with_gang(seed: int, arrivals: Sequence[Arrival], cluster: Cluster) -> Sequence[Arrival]:
+    """Somewhere the first job is a short gang."""
+    nodes_max = min(GANG_NODES_MAX, *(pool.max_job_nodes for pool in cluster.pools))
+    if not _has_gang(seed) or nodes_max < 2 or not arrivals:
+        return arrivals
+    chance, first = Random(f"{seed}:stopped gang of"), arrivals[0]
+    submit = replace(
+        first.submit,
+        nodes=chance.randint(2, nodes_max),
+        duration_s=round(chance.uniform(20.0, 120.0)),
+        array=0,
+        is_held=False,
+        licences=0,
+    )
+    return (replace(first, submit=submit, cancel_after_s=None), *arrivals[1:])
+
+
 def _on_demand(cluster: Cluster, on_demand_usd: Mapping[str, float]) -> Cluster:
     pools = tuple(replace(pool, markets=(Market.ON_DEMAND,)) for pool in cluster.pools)
     prices = {on: on_demand_usd[on.instance_type] for pool in pools for _, on in pool.offerings()}
     return replace(cluster, pools=pools, prices={**cluster.prices, **prices})
 
 
-def with_later(arrivals: Sequence[Arrival], cluster: Cluster) -> tuple[Arrival, ...]:
+def with_later(seed: int, arrivals: Sequence[Arrival], cluster: Cluster) -> tuple[Arrival, ...]:
     """Where nodes are stopped the same jobs come again when these may be started."""
     if not any(pool.stopped_nodes for pool in cluster.pools):
         return tuple(arrivals)
+    arrivals = _with_gang(seed, arrivals, cluster)
     count = len(arrivals)
     later = [
         replace(each, number=each.number + wave * count, at_s=each.at_s + after_s)
-        for wave, after_s in enumerate(AGAIN_S, start=1)
+        for wave, after_s in enumerate(GANG_AGAIN_S if _has_gang(seed) else AGAIN_S, start=1)
         for each in arrivals
     ]
     return (*arrivals, *later)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tidegate.core.model.cluster import Cluster, named_key, reserved_key
+from tidegate.core.model.cluster import Cluster, group_key, named_key, reserved_key
 from tidegate.core.model.ec2 import FleetRequest, Market, Override, Template
 from tidegate.service.requests import Placement
 
@@ -19,6 +19,12 @@ def placement(cluster: Cluster, digest: str = "one-1") -> Placement:
     return Placement(
         {key: Template(f"lt-{key}", digest.rpartition("-")[2], digest) for key in keys},
         {zone: f"subnet-{zone}" for zone in zones},
+        {
+            group_key(pool.name, zone): f"{pool.name}-{zone}"
+            for pool in cluster.pools
+            if pool.placement_group
+            for zone in pool.zones
+        },
     )
 
 

@@ -282,7 +282,8 @@ class Steering:
     def _up_s(self, need: Need, pool_type: PoolType, market: Market) -> float:
         """Until its own node is up: a start where one stands stopped for each job that waits."""
         pool = self._pools[pool_type[0]]
-        is_started = market is Market.ON_DEMAND and need.nodes == 1 and not need.is_gang
+        is_grouped = need.is_gang and pool.placement_group
+        is_started = market is Market.ON_DEMAND and not is_grouped
         is_started &= self.starts.get(pool_type, 0) >= max(self._num_waiting, 1)
         return pool.up_in_s(is_started=is_started)
 

@@ -20,7 +20,9 @@ def waves(
     is nothing the rest is not asked for in vain.
 
     A gang of several launches is asked for one by one, the scarcest first, so that nothing is
-    bought for it when a part cannot be had. `failures`: how often each offering was refused.
+    bought for it when a part cannot be had. Of those that start stopped nodes of one offering the
+    first is asked for before the others, which need no turn each. `failures`: how often each
+    offering was refused.
     """
     firsts, later = _one_by_one(records, failures or {})
     prepaid = [each for each in firsts if each.launch.offerings[0].market.is_prepaid]
@@ -40,14 +42,18 @@ def _one_by_one(
     """What is asked for first of each gang, and all that needs no other; then the others of each
     gang, one after the other.
     """
-    gangs: dict[str, list[LaunchRecord]] = {}
+    gangs: dict[str, dict[object, list[LaunchRecord]]] = {}
     for each in records:
-        gangs.setdefault(each.launch.gated_for or each.launch.launch_id, []).append(each)
-    for parts in gangs.values():
-        parts.sort(key=lambda each: _scarcest_first(each, failures))
-    firsts = {parts[0].launch.launch_id for parts in gangs.values()}
-    columns = zip_longest(*(parts[1:] for parts in gangs.values()))
-    later = (tuple(each for each in column if each) for column in columns)
+        launch = each.launch
+        steps = gangs.setdefault(launch.gated_for or launch.launch_id, {})
+        steps.setdefault(launch.offerings if launch.starts else launch.launch_id, []).append(each)
+    in_turn = [
+        sorted(steps.values(), key=lambda step: _scarcest_first(step[0], failures))
+        for steps in gangs.values()
+    ]
+    firsts = {each.launch.launch_id for steps in in_turn for each in steps[0]}
+    columns = zip_longest(*(steps[1:] for steps in in_turn), fillvalue=())
+    later = (tuple(each for step in column for each in step) for column in columns)
     return [each for each in records if each.launch.launch_id in firsts], later
 
 

@@ -2,9 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from tidegate.core.buy.dealing import jobs_of
+from tidegate.core.buy.dealing import jobs_of, shares
 from tidegate.core.fleet.judge import RELEASED
 from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.starts import stopped_room
@@ -16,6 +16,12 @@ from tidegate.core.model.ledger import Launch, NodeRecord
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Action, Stop, Terminate
 from tidegate.core.model.snapshot import Snapshot
+
+type _Ready = defaultdict[tuple[str, Offering], list[NodeRecord]]
+"""What could be started now, by pool and offering."""
+
+type _Taken = tuple[str, NodeRecord]
+"""A node that is started, and the gang for which it is; "": for none."""
 
 
 def stop_instead(
@@ -77,41 +83,103 @@ def start_stopped(
 ) -> Iterator[Launch]:
     """The launches, of which some start what is stopped instead of buying the same.
 
-    Only what a launch would buy before all else: what EC2 gives instead may be dearer. Not for
-    gangs, of which half might not start, nor where GPUs are cut in another way than the pool's.
+    Only what a launch would buy before all else: what EC2 gives instead may be dearer. Of a gang
+    all that it lacks, from one zone, or nothing: beside one that boots it would start no sooner.
+    Nothing for gangs of a pool with placement groups, in which no stopped node is, nor where GPUs
+    are cut in another way than the pool's.
     """
     if not any(pool.stopped_nodes for pool in snapshot.cluster.pools):
         yield from launches
         return
-    ready: dict[tuple[str, Offering], list[NodeRecord]] = defaultdict(list)
+    stock = _Stock(snapshot, _ready(snapshot, ours), launches_max - len(launches))
+    found = {id(each): taken for gang in _together(launches) for each, taken in stock.take(gang)}
+    number = len(launches)
+    for launch in launches:
+        taken = found[id(launch)]
+        for index, (gang, record) in enumerate(taken):
+            launch_id = f"{snapshot.epoch}-{number}"
+            yield _start(snapshot, launch, record, gang, jobs_of(launch, index), launch_id)
+            number += 1
+        if len(taken) < launch.count:
+            yield _rest_of(launch, len(taken)) if taken else launch
+
+
+def _ready(snapshot: Snapshot, ours: Iterable[Member]) -> _Ready:
+    """What could be started now, the one that was stopped last first: what is not wanted stands
+    longest, and goes.
+    """
+    ready: _Ready = defaultdict(list)
     resting = {each.offering for each in snapshot.resting if each.until_s > snapshot.now_s}
     for each in ours:
         if each.record and each.record.offering not in resting and is_startable(each, snapshot):
             ready[each.pool, each.record.offering].append(each.record)
-    for those in ready.values():  # what is not wanted stands longest, and goes
+    for those in ready.values():
         those.sort(key=lambda one: (-(one.stopped_at_s or 0.0), one.instance_id))
-    room = launches_max - len(launches)
-    number = len(launches)
-    for launch in launches:
-        found = (one for on in _alike(launch, snapshot) for one in ready[launch.pool, on])
-        taken = [one for one in found if _is_made_alike(one, launch)][: launch.count]
-        if len(taken) - (len(taken) == launch.count) > room:
-            taken = taken[:room]
-        for index, record in enumerate(taken):
-            ready[launch.pool, record.offering].remove(record)
-            yield _start(snapshot, launch, record, index, f"{snapshot.epoch}-{number}")
-            number += 1
-        left = launch.count - len(taken)
-        room -= len(taken) - (not left)
-        if left:
-            yield _rest_of(launch, len(taken)) if taken else launch
+    return ready
+
+
+def _together(launches: Sequence[Launch]) -> Iterable[list[Launch]]:
+    """Launches that are parts of one gang, which is started as a whole."""
+    found: dict[str, list[Launch]] = {}
+    for each in launches:
+        found.setdefault(each.gated_for or f"launch {each.launch_id}", []).append(each)
+    return found.values()
+
+
+@dataclass
+class _Stock:
+    """What could be started yet, and how many launches more the plan may hold."""
+
+    snapshot: Snapshot
+    ready: _Ready
+    room: int
+
+    def take(self, gang: Sequence[Launch]) -> list[tuple[Launch, list[_Taken]]]:
+        """Which nodes are started for which gang, instead of some or all of each launch's. Of a
+        gang of several launches every node is, or none.
+        """
+        ready, room = {key: list(those) for key, those in self.ready.items()}, self.room
+        found = [(each, self._take(each)) for each in gang]
+        if len(gang) > 1 and any(len(taken) < each.count for each, taken in found):
+            self.ready, self.room = defaultdict(list, ready), room
+            return [(each, []) for each in gang]
+        return found
+
+    def _take(self, launch: Launch) -> list[_Taken]:
+        found: list[_Taken] = []
+        for gang, count in _units(launch):
+            records = self._of_one_zone(launch, count)
+            begun = len(found) + count
+            if not records or begun - (begun == launch.count) > self.room:
+                break
+            for each in records:
+                self.ready[launch.pool, each.offering].remove(each)
+                found.append((gang, each))
+        self.room -= len(found) - (len(found) == launch.count)
+        return found
+
+    def _of_one_zone(self, launch: Launch, count: int) -> list[NodeRecord]:
+        """So many of what a launch may bring, of the zone that it would try first; []: no zone has
+        as many.
+        """
+        zones: dict[str, list[NodeRecord]] = {}
+        for on in _alike(launch, self.snapshot):
+            those = (one for one in self.ready[launch.pool, on] if _is_made_alike(one, launch))
+            zones.setdefault(on.zone, []).extend(those)
+        return next((those[:count] for those in zones.values() if len(those) >= count), [])
+
+
+def _units(launch: Launch) -> Sequence[tuple[str, int]]:
+    """What is started whole or not at all: its gangs with their nodes, else each node."""
+    return shares(launch) if launch.gated_for else (("", 1),) * launch.count
 
 
 def _alike(launch: Launch, snapshot: Snapshot) -> list[Offering]:
     """What is started instead: offerings of the launch that cost no more than its first."""
     first, prices = launch.offerings[0], snapshot.cluster.prices
-    is_gang = bool(launch.gated_for or launch.gangs or launch.min_count > 1)
-    if is_gang or launch.layout or first.market is not Market.ON_DEMAND:
+    pool = snapshot.cluster.pool(launch.pool)
+    is_grouped = bool(launch.gated_for and pool and pool.placement_group)
+    if is_grouped or launch.layout or first.market is not Market.ON_DEMAND:
         return []
     usd = prices.get(first, launch.usd_per_hour_each)
     return [each for each in launch.offerings if prices.get(each, usd) <= usd]
@@ -123,7 +191,12 @@ def _is_made_alike(record: NodeRecord, launch: Launch) -> bool:
 
 
 def _start(
-    snapshot: Snapshot, launch: Launch, record: NodeRecord, index: int, launch_id: str
+    snapshot: Snapshot,
+    launch: Launch,
+    record: NodeRecord,
+    gang: str,
+    jobs: tuple[str, ...],
+    launch_id: str,
 ) -> Launch:
     usd = snapshot.cluster.prices.get(record.offering, launch.usd_per_hour_each)
     return replace(
@@ -132,8 +205,10 @@ def _start(
         offerings=(record.offering,),
         count=1,
         min_count=min(launch.min_count, 1),
-        for_jobs=jobs_of(launch, index),
+        for_jobs=(gang,) if gang in launch.for_jobs else jobs,
         usd_per_hour_each=usd,
+        gated_for=gang,
+        gangs=(),
         reason=f"{record.instance_id}, which was stopped, instead of a new one: {launch.reason}",
         starts=record.instance_id,
     )
@@ -141,7 +216,15 @@ def _start(
 
 def _rest_of(launch: Launch, num_started: int) -> Launch:
     """What is left to buy, for the jobs that the started ones are not for."""
-    count = launch.count - num_started
-    jobs = launch.for_jobs
+    count, jobs = launch.count - num_started, launch.for_jobs
+    if launch.gangs:
+        gangs = launch.gangs[num_started // launch.min_count :]
+        return replace(
+            launch,
+            count=count,
+            gated_for=gangs[0],
+            gangs=gangs if len(gangs) > 1 else (),
+            for_jobs=tuple(dict.fromkeys(gangs)),
+        )
     left = jobs[num_started * len(jobs) // launch.count :] if len(jobs) > 1 else jobs
     return replace(launch, count=count, for_jobs=left)

@@ -3,8 +3,9 @@
 from collections import Counter
 
 from tidegate.core.model.ec2 import FleetRequest, Market
-from tidegate.core.model.ledger import NodeRecord, Phase
+from tidegate.core.model.ledger import LaunchRecord, NodeRecord, Phase
 from tidegate.sim.checks.ending import BAD_LUCK_S, RECONCILE_S
+from tidegate.sim.checks.orders import ids_of
 from tidegate.sim.checks.witness import Check, Witness
 
 
@@ -31,6 +32,8 @@ class StoppedNodesKept(Check):
             # As the planner knew it: EC2 moves what runs on demand into a reservation at any time.
             if nodes[name].offering.market is not Market.ON_DEMAND:
                 raise self.broken(f"{name} is {nodes[name].offering.market}")
+            if group := compute.everything[name].placement_group:
+                raise self.broken(f"{name} is in placement group {group}")
             is_lost = nodes[name].phase is Phase.TERMINATED
             is_dear = self._is_dear(nodes[name])
             self._count(f"{name} is not worth its disk", seconds, is_over=is_dear)
@@ -55,8 +58,8 @@ class StoppedNodesKept(Check):
 
 
 class StartedWhenSettled(Check):
-    """A stopped node is started for a job when it has left Slurm and no order of its former life
-    may be carried out any more, and for no gang.
+    """A stopped node is started when it has left Slurm and no order of its former life may be
+    carried out any more, and for a gang with all that one plan gets for it, in one zone.
     """
 
     def requested(self, request: FleetRequest) -> None:
@@ -68,8 +71,30 @@ class StartedWhenSettled(Check):
             raise self.broken(f"{name} was not stopped")
         if name in self.world.slurm.nodes:
             raise self.broken(f"{name} is a node of Slurm still")
-        if record.launch.gated_for or record.launch.count != 1:
-            raise self.broken(f"{name} is started for gang {record.launch.gated_for}")
+        if record.launch.count != 1:
+            raise self.broken(f"{name} is started as {record.launch.count} nodes")
+        if gang := record.launch.gated_for:
+            self._is_whole(gang, record)
         waited_s = record.created_at_s - node.stopped_at_s
         if waited_s < self.world.cluster.timings.order_ttl_s:
             raise self.broken(f"{name} was stopped {waited_s:.0f} s before")
+
+    def _is_whole(self, gang: str, record: LaunchRecord) -> None:
+        """Tasks of an array have one name, and components of a heterogeneous job each a zone."""
+        pool = self.world.cluster.pool(record.launch.pool)
+        if pool is None or pool.placement_group:
+            raise self.broken(f"gang {gang} is started in pool {record.launch.pool}")
+        jobs = [job for job in self.world.slurm.table.active.values() if gang in ids_of(job)]
+        if any(job.het_job_id or job.submit.array for job in jobs):
+            return
+        plan = record.launch.launch_id.rpartition("-")[0]
+        beside = [
+            each.launch
+            for launch_id, each in self.world.ledger.all_launches.items()
+            if launch_id.rpartition("-")[0] == plan and each.launch.gated_for == gang
+        ]
+        if not all(each.starts for each in beside):
+            raise self.broken(f"gang {gang} is started in part, and bought in part")
+        zones = {each.offerings[0].zone for each in beside}
+        if len(zones) > 1:
+            raise self.broken(f"gang {gang} is started in {', '.join(sorted(zones))}")
