@@ -4,7 +4,9 @@ CloudWatch looks back over more periods than an alarm asks for and does not say 
 each case holds for none and for two.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 
 import pytest
 
@@ -128,16 +130,31 @@ TROUBLES: dict[str, tuple[Life, str, float, set[str]]] = {
 }
 
 
+type Lives = Callable[[Life, float, float], Day]
+"""The day of a life, from so many seconds before 0 to so many after it."""
+
+
+@pytest.fixture(scope="module")
+def lived(dev: Stack) -> Lives:
+    """Each life is lived once: the cases that differ in what CloudWatch looks at come together."""
+
+    @lru_cache(maxsize=1)
+    def day(life: Life, lead_s: float, ends_s: float) -> Day:
+        return Day.of(dev, life, lead_s=lead_s, ends_s=ends_s)
+
+    return day
+
+
 @pytest.mark.parametrize("more_periods", [0, 2])
 @pytest.mark.parametrize("reconcile_at_s", [40.0, 299.0])
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_trouble_rings_its_alarm_in_time_and_no_other(
-    dev: Stack, trouble: str, reconcile_at_s: float, more_periods: int
+    lived: Lives, trouble: str, reconcile_at_s: float, more_periods: int
 ) -> None:
     life, first, within_min, follow = TROUBLES[trouble]
     told = replace(life, reconcile_at_s=reconcile_at_s)
 
-    rings = Day.of(dev, told, lead_s=2 * HOUR_S, ends_s=2 * HOUR_S).rings(more_periods=more_periods)
+    rings = lived(told, 2 * HOUR_S, 2 * HOUR_S).rings(more_periods=more_periods)
 
     assert min(rings, key=lambda each: (rings[each], each != first), default="none") == first
     assert 0 <= rings[first] <= within_min
@@ -175,13 +192,11 @@ def normal(at_s: float, age_s: float) -> Looked:
     "life", [Life(), BUSY, replace(BUSY, sees=normal)], ids=["idle", "busy", "working"]
 )
 def test_nothing_rings_on_a_normal_day(
-    dev: Stack, life: Life, reconcile_at_s: float, more_periods: int
+    lived: Lives, life: Life, reconcile_at_s: float, more_periods: int
 ) -> None:
     day = replace(life, reconcile_at_s=reconcile_at_s)
 
-    assert (
-        Day.of(dev, day, lead_s=HOUR_S, ends_s=24 * HOUR_S).rings(more_periods=more_periods) == {}
-    )
+    assert lived(day, HOUR_S, 24 * HOUR_S).rings(more_periods=more_periods) == {}
 
 
 @pytest.mark.parametrize("more_periods", [0, 2])
