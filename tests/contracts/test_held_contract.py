@@ -123,7 +123,7 @@ def test_deleting_the_node_of_a_suspended_job_ends_slurmctld(kind):
         bench.join(name)
         job_id = suspended_job(bench, name)
         if not bench.port.read().version.startswith(("22.05", "sim")):
-            pytest.skip("real path: needs Slurm 22.05")
+            pytest.skip("slurmctld of this release does not end of it, 22.05 does")
         bench.port.drain([name], "going")
         bench.pause(8.0)  # until slurmctld has written down that the job is suspended
 
