@@ -44,6 +44,27 @@ def test_faults_of_shards_are_told_to_who_has_them():
     assert len([each for each in told(file) if "shards" in each]) == 2
 
 
+def test_faults_of_metrics_are_told_to_who_reads_them():
+    with_metrics = good({"slurm": {"version": "25.11"}, "image": OWN, "head.image": OWN})
+    quiet = parse_cluster(yaml.safe_dump(with_metrics), "test.yaml")
+    with_metrics["monitoring"] = {"prometheus": True}
+    watched = parse_cluster(yaml.safe_dump(with_metrics), "test.yaml")
+
+    assert [len([each for each in told(of) if "metrics" in each]) for of in (quiet, watched)] == [
+        0,
+        1,
+    ]
+
+
+def test_a_fault_that_no_patch_mends_is_told_beside_the_patch_to_take():
+    patch, licenses = told(file_with("25.05", OWN))
+
+    assert "take 25.05.8 or newer" in patch
+    assert "licenses" not in patch
+    assert "forgets its licenses" in licenses
+    assert "25.11.7" in licenses
+
+
 @pytest.mark.parametrize(
     "file",
     [
@@ -77,6 +98,6 @@ def test_each_fault_says_what_where_and_what_to_do():
     for each in faults():
         assert each.release in TESTED_SLURM_VERSIONS, each.name
         assert each.verdict in ("handled", "warn", "refuse"), each.name
-        assert each.when in ("", "accounting", "shards"), each.name
+        assert each.when in ("", "accounting", "prometheus", "shards"), each.name
         assert each.what, each.name
         assert each.advice, each.name

@@ -14,7 +14,7 @@ from tidegate.wire.problems import shown
 from tidegate.wire.section import at_most
 from tidegate.wire.selection import check_instance_type, is_pattern
 
-TESTED_SLURM_VERSIONS = ("22.05", "23.11", "24.11", "26.05")
+TESTED_SLURM_VERSIONS = ("22.05", "23.11", "24.11", "25.05", "25.11", "26.05")
 
 # Slurm reads DEFAULT as "defaults for the lines below" and ALL as "every node", in any case.
 SLURM_RESERVED = ("default", "all")

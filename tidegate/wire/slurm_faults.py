@@ -17,7 +17,7 @@ class SlurmFault:
     """A fault of the patches `first` to `until` - 1 of a release; None: of all from `first` on.
 
     `verdict`: "handled" by Tidegate, "warn" or "refuse". `when`: what a cluster that can meet it
-    has, accounting or shards; "" for every one.
+    has, accounting, prometheus or shards; "" for every one.
     """
 
     name: str
@@ -51,6 +51,7 @@ def slurm_findings(file: ClusterFile) -> tuple[Finding, ...]:
 def _parts(file: ClusterFile) -> set[str]:
     found = {"accounting"} if file.slurm.accounting else set()
     shares = any(t.shards_per_gpu for pool in file.cluster.pools for t in pool.instance_types)
+    found |= {"prometheus"} if file.monitoring.prometheus else set()
     return found | ({"shards"} if shares else set())
 
 
@@ -98,10 +99,13 @@ def _of_patch(told: list[SlurmFault], patch: int) -> Iterator[Finding]:
 
 def _of_release(told: list[SlurmFault]) -> Iterator[Finding]:
     """Nobody knows which patch a repository or an image has."""
-    ends = [each.until for each in told if each.until is not None]
-    if not ends:
-        return
-    place = f"slurm.version: {told[0].release}"
-    list_ = "; ".join(f"{each.what} (before .{each.until})" for each in told)
-    text = f"take {told[0].release}.{max(ends)} or newer, older ones have faults: {list_}"
-    yield Finding("R21", False, place, text, CHANGELOG)
+    mended = [each for each in told if each.until is not None]
+    if mended:
+        release, ends = mended[0].release, [each.until for each in mended if each.until is not None]
+        list_ = "; ".join(f"{each.what} (before .{each.until})" for each in mended)
+        text = f"take {release}.{max(ends)} or newer, older ones have faults: {list_}"
+        yield Finding("R21", False, f"slurm.version: {release}", text, CHANGELOG)
+    for each in told:
+        if each.until is None:
+            text = f"{each.what}; {each.advice}"
+            yield Finding("R21", False, f"slurm.version: {each.release}", text, each.source)

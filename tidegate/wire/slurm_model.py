@@ -21,7 +21,8 @@ class SlurmModel(Section):
     """The Slurm that head and nodes run."""
 
     version: names.SlurmVersion = Field(
-        default="23.11", description="Slurm release of head and nodes: 22.05, 23.11, 24.11 or 26.05"
+        default="23.11",
+        description="Slurm release of head and nodes: 22.05, 23.11, 24.11, 25.05, 25.11 or 26.05",
     )
     accounting: bool = Field(
         default=False, description="slurmdbd and its database on the head's data volume"
