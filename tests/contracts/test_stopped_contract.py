@@ -102,6 +102,7 @@ def test_what_is_stopped_is_listed_and_does_not_live(ec2: Ec2) -> None:
 
     (listed,) = ec2.compute.instances()
     assert (listed.instance_id, listed.is_alive, listed.is_stopped) == (name, False, True)
+    assert listed.state_reason == "Client.UserInitiatedShutdown"
 
 
 def test_what_is_started_lives_again_and_is_of_its_new_launch(ec2: Ec2) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.make import T4, cluster, job, node, offering, pool, record
 from tests.service.conftest import World
-from tidegate.core.model.ec2 import InstanceState, Market, Template
+from tidegate.core.model.ec2 import NO_ROOM, InstanceState, Market, Template
 from tidegate.core.model.events import BootFailed, StateChange
 from tidegate.core.model.ledger import Phase
 from tidegate.core.model.resting import Resting
@@ -215,3 +215,24 @@ def test_failures_of_one_pool_count_for_it_alone() -> None:
     said(world, "i-2")
 
     assert {each.pool: each.failures for each in rests(world)} == {"first": 1, "second": 1}
+
+
+@pytest.mark.parametrize("state", [InstanceState.STOPPING, InstanceState.STOPPED])
+def test_a_start_that_stops_again_is_judged_by_what_describe_says_of_it(
+    state: InstanceState,
+) -> None:
+    """The event does not say why; where EC2 had no room, that is a refusal and rests as long."""
+    world, name = booting()
+    known = world.ledger.all_nodes[name]
+    world.ledger.all_nodes[name] = replace(known, is_started=True)
+
+    world.control().interrupt([StateChange(name, state, world.clock.now_s())])
+    assert rests(world) == []
+    shown = replace(world.compute.everything[name], state=state, state_reason=NO_ROOM)
+    world.compute.put(shown)
+    world.look()
+
+    (made,) = rests(world)
+    assert (made.pool, made.code) == ("", "InsufficientInstanceCapacity")
+    assert made.until_s == world.clock.now_s() + 180
+    assert not any(each.failed for each in world.ledger.all_pool_history.values())

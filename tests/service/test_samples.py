@@ -21,7 +21,6 @@ from tests.make import (
 from tests.service.conftest import World
 from tests.service.test_describe import looked_at
 from tidegate.agent.metrics import exposition
-from tidegate.core.fleet.judge import BOOT_FAILED
 from tidegate.core.model import prometheus as metrics
 from tidegate.core.model.cluster import Limits, SpendingBudget, account_scope
 from tidegate.core.model.ec2 import Market
@@ -29,7 +28,7 @@ from tidegate.core.model.ledger import Charge, Phase
 from tidegate.core.model.plan import Plan, Unmet
 from tidegate.core.model.pool_history import FailedLaunch, PoolHistory
 from tidegate.core.model.prometheus import Metric, Sample
-from tidegate.core.model.resting import Resting
+from tidegate.core.model.resting import BOOT_FAILED, Resting
 from tidegate.core.model.slurm import SetBy
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import Why, WhyNot

@@ -385,6 +385,7 @@ def _instance(described: "InstanceTypeDef") -> Instance:
         template=tags.get(TEMPLATE_TAG, ""),
         capacity_reservation_id=described.get("CapacityReservationId", ""),
         placement_group=place.get("GroupName", ""),
+        state_reason=described.get("StateReason", {}).get("Code", ""),
     )
 
 

@@ -21,7 +21,7 @@ def retry(
     template that was given up is rolled out once more.
     """
     from tidegate.cli.live import retried, told
-    from tidegate.core.fleet.judge import BOOT_FAILURES
+    from tidegate.core.model.resting import BOOT_FAILURES
     from tidegate.wire.config import load_cluster
     from tidegate.wire.problems import did_you_mean
 

@@ -7,8 +7,8 @@ from rich.table import Table
 
 from tidegate.cli.shown import fit, lines, table
 from tidegate.core.explain.overview import SICK_PLACE, Overview, RestingNow
-from tidegate.core.fleet.judge import BOOT_FAILURES
 from tidegate.core.model.durations import clock, moment, span
+from tidegate.core.model.resting import BOOT_FAILURES
 
 RESTING_SHOWN = 8
 MIB_PER_GIB = 1024

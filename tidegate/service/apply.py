@@ -250,7 +250,7 @@ class Applier:
     def _remember(self, actions: Iterable[Action], snapshot: Snapshot) -> None:
         """What came and was no good."""
         before = {resting.key: resting for resting in snapshot.resting}
-        timings, factor = snapshot.cluster.timings, BROKEN_REST_FACTOR
+        timings = snapshot.cluster.timings
         broken: dict[RestKey, Resting] = {}
         for action in actions:
             if isinstance(action, Rest):
@@ -260,10 +260,14 @@ class Applier:
                     pool=pool,
                     template=template,
                 )
-                known = before.get(action.key)
+                known, factor = before.get(action.key), _rest_factor(action)
                 broken[action.key] = rested(refusal, known, snapshot.now_s, timings, factor=factor)
         if broken:
             self.ledger.rest(*broken.values())
+
+
+def _rest_factor(action: Rest) -> float:
+    return 1.0 if action.is_refusal else BROKEN_REST_FACTOR
 
 
 def _ordered_first(

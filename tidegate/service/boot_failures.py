@@ -3,15 +3,16 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from tidegate.core.fleet.cures import cure_of_stage
-from tidegate.core.fleet.judge import BOOT_FAILED, BOOT_FAILURES, ENDED_WHILE_BOOTING
 from tidegate.core.model.cluster import Timings
-from tidegate.core.model.ec2 import Cure, Refusal, RefusalKind
-from tidegate.core.model.events import BootFailed, News
+from tidegate.core.model.ec2 import Cure, InstanceState, Refusal, RefusalKind
+from tidegate.core.model.events import BootFailed, News, StateChange
 from tidegate.core.model.ledger import NodeRecord, Phase
-from tidegate.core.model.resting import RestKey
+from tidegate.core.model.resting import BOOT_FAILED, BOOT_FAILURES, ENDED_WHILE_BOOTING, RestKey
 from tidegate.ports import Ledger
 from tidegate.service.apply import BROKEN_REST_FACTOR
 from tidegate.service.launching import rested
+
+STOPS = (InstanceState.STOPPING, InstanceState.STOPPED)
 
 
 def boot_failures(
@@ -20,7 +21,11 @@ def boot_failures(
     """What the nodes of each pool, template and offering said, or that they just ended.
 
     `dead`: ended, by EC2's word. Only nodes that never joined and that we did not end ourselves.
+    Not those that EC2 stopped as they started: it may have had no room, as Describe says then.
     """
+    stopped = {
+        each.instance_id for each in news if isinstance(each, StateChange) and each.state in STOPS
+    }
     booting = {
         name: record
         for name, record in records.items()
@@ -29,7 +34,7 @@ def boot_failures(
     ended = [
         _failure(booting[name], ENDED_WHILE_BOOTING, "a node ended itself", Cure.NONE)
         for name in dead
-        if name in booting
+        if name in booting and not (booting[name].is_started and name in stopped)
     ]
     told = [
         _failure(

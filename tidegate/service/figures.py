@@ -8,10 +8,10 @@ from statistics import median
 from tidegate.core.explain.block_ends import block_ends
 from tidegate.core.explain.lost import gpus, lost_nodes
 from tidegate.core.explain.overview import limit_used
-from tidegate.core.fleet.judge import BOOT_FAILURES
 from tidegate.core.model.ec2 import RefusalKind
 from tidegate.core.model.ledger import Phase
 from tidegate.core.model.plan import Mark, Rest
+from tidegate.core.model.resting import BOOT_FAILURES
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import Why
 from tidegate.core.offers.spend import spending

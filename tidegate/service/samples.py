@@ -6,13 +6,12 @@ from collections.abc import Collection, Iterator
 from tidegate.core.explain.lost import SlurmSays, cell_of, gpus, lost_nodes
 from tidegate.core.explain.overview import is_billed, is_leaving, limits_used, usd_per_hour
 from tidegate.core.explain.short import told_first
-from tidegate.core.fleet.judge import BOOT_FAILURES
 from tidegate.core.fleet.members import Member, members
 from tidegate.core.interruption.loss import losses
 from tidegate.core.model import prometheus as metrics
 from tidegate.core.model.cluster import CLUSTER_SCOPE, pool_scope
 from tidegate.core.model.prometheus import Sample
-from tidegate.core.model.resting import TAKEN_BACK, Resting
+from tidegate.core.model.resting import BOOT_FAILURES, TAKEN_BACK, Resting
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import Why
 from tidegate.core.offers.spend import day_of, month_of, spending, spent

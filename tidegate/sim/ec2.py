@@ -188,7 +188,7 @@ class SimCompute:
             tell(tuple(instance_ids))
         with effect(self.faults, "stop"):
             for instance_id in instance_ids:
-                self.halt(instance_id)
+                self.halt(instance_id, "Client.UserInitiatedShutdown")
 
     def _start(self, request: FleetRequest) -> FleetResult:
         """Its tags are set whatever comes of it."""
@@ -258,16 +258,15 @@ class SimCompute:
         self.halt(instance_id)
         self.end(instance_id)
 
-    def halt(self, instance_id: str) -> None:
+    def halt(self, instance_id: str, why: str = "") -> None:
         """It may be started, and has left its reservation. Not spot, nor what has ended."""
         one = self.everything.get(instance_id)
         if one is None or not self.is_live(instance_id) or one.offering.market is Market.SPOT:
             return
         self.end(instance_id)
         on_demand = replace(one.offering, market=Market.ON_DEMAND)
-        self.everything[instance_id] = replace(
-            one, state=InstanceState.STOPPED, offering=on_demand, capacity_reservation_id=""
-        )
+        one = replace(one, state=InstanceState.STOPPED, offering=on_demand, state_reason=why)
+        self.everything[instance_id] = replace(one, capacity_reservation_id="")
         self.stopped[instance_id] = self.clock.now_s()
         del self._ended_at_s[instance_id]
 
@@ -391,6 +390,7 @@ class SimCompute:
             state=InstanceState.PENDING,
             launched_at_s=now_s,
             capacity_reservation_id=place,
+            state_reason="",
         )
         self.put(replace(instance, state=InstanceState.RUNNING))
         self.billed[name] = now_s

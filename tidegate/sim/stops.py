@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tidegate.core.model.ec2 import Instance, InstanceState
+from tidegate.core.model.ec2 import NO_ROOM, Instance, InstanceState
 from tidegate.core.model.events import HealthCategory, HealthNotice, StateChange
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.draw import stream
@@ -74,7 +74,8 @@ class _Stops:
         is_started = node is not None and node.stopped_at_s is not None
         if is_started and not self._chaos.is_over and self._chance.random() < 0.15:
             self._chaos.note("starts")
-            world.at(world.clock.now_s() + RELAPSES_S, lambda: world.compute.halt(name))
+            why = self._chance.choice((NO_ROOM, NO_ROOM, "Server.InternalError"))
+            world.at(world.clock.now_s() + RELAPSES_S, lambda: world.compute.halt(name, why))
 
 
 def spoil_stops(chaos: Chaos) -> None:

@@ -8,12 +8,11 @@ from itertools import islice
 from tidegate.core.demand.demand import Need
 from tidegate.core.demand.fit import has_devices, lacks, satisfies
 from tidegate.core.fleet.cures import remedy, words
-from tidegate.core.fleet.judge import BOOT_FAILURES
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.durations import clock
 from tidegate.core.model.ec2 import InstanceType, Market, Offering
 from tidegate.core.model.pool_history import DOUBT_AFTER
-from tidegate.core.model.resting import Resting
+from tidegate.core.model.resting import BOOT_FAILURES, Resting
 from tidegate.core.model.slurm import Shape
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import PASSING, Why, WhyNot

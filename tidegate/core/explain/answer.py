@@ -20,11 +20,11 @@ from tidegate.core.explain.unjudged import Unjudged
 from tidegate.core.explain.verdicts import Verdict, Verdicts
 from tidegate.core.fleet.cures import words
 from tidegate.core.fleet.drains import Hand, hand
-from tidegate.core.fleet.judge import BOOT_FAILURES
 from tidegate.core.fleet.members import Member, members
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.durations import clock, span
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.resting import BOOT_FAILURES
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import Why, WhyNot

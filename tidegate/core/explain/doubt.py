@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from tidegate.core.fleet.cures import remedy, words
-from tidegate.core.fleet.judge import BOOT_FAILURES
 from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.templates import history_of
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.resting import BOOT_FAILURES
 from tidegate.core.model.snapshot import Snapshot
 
 

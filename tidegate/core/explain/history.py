@@ -133,7 +133,8 @@ class Narrator:
                 return self._decision("adopt", action, nodes=(name,), pools=(pool,))
             case Rest():
                 on = (action.offering,)
-                return self._decision("rest", action, pools=(action.pool,), on=on)
+                pools = (action.pool,) if action.pool else ()
+                return self._decision("rest", action, pools=pools, on=on)
             case Watch():
                 until_s = action.stuck.until_s or None
                 return self._decision("watch", action, (action.stuck.job_id,), until_s=until_s)

@@ -39,7 +39,8 @@ def sentence(action: Action) -> str:
         case Adopt():
             return f"adopt {action.record.instance_id}: {action.reason}"
         case Rest():
-            return f"rest {action.offering} of pool {action.pool}: {action.reason}"
+            of = f" of pool {action.pool}" if action.pool else ""
+            return f"rest {action.offering}{of}: {action.reason}"
         case Watch():
             return f"watch {action.reason}"
         case Learn():

@@ -6,9 +6,8 @@ A sentence for each `Cure`, with what to type or to write where.
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from tidegate.core.fleet.judge import BOOT_FAILURES
 from tidegate.core.model.ec2 import Cure, Market, Offering
-from tidegate.core.model.resting import Resting
+from tidegate.core.model.resting import BOOT_FAILURES, Resting
 from tidegate.core.model.snapshot import Snapshot
 
 # EC2 may add an encoded message of some kilobytes.

@@ -1,10 +1,13 @@
 """Nodes that came: what they are taken for, and what rests since they are no good."""
 
+from tidegate.core.fleet.members import Member
 from tidegate.core.model.cluster import Cluster
-from tidegate.core.model.ec2 import Instance
-from tidegate.core.model.ledger import NodeRecord
+from tidegate.core.model.ec2 import NO_ROOM_CODE, Instance
+from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.core.model.plan import Action, Rest
+from tidegate.core.model.resting import BOOT_FAILURES, ENDED_WHILE_BOOTING
 from tidegate.core.model.slurm import Node
+from tidegate.core.model.snapshot import Snapshot
 
 
 def record_of(instance: Instance, cluster: Cluster) -> NodeRecord:
@@ -23,6 +26,27 @@ def record_of(instance: Instance, cluster: Cluster) -> NodeRecord:
 def rest(record: NodeRecord, code: str, reason: str) -> Rest:
     """What was asked of EC2; what other pools make of the same may come up all the same."""
     return Rest(record.offering, record.pool, record.template, code, reason)
+
+
+def ended_while_booting(member: Member, snapshot: Snapshot) -> tuple[Rest, ...]:
+    """A node that powers itself off would be bought again and again; its event may be lost. Where
+    EC2 says that it had no room it has refused, whatever it had answered.
+    """
+    record = member.record
+    if record is None or record.ended_at_s is not None or record.is_orphan:
+        return ()
+    if member.found_no_room:
+        said, codes = f"EC2 had no room for {record.instance_id} after all", {NO_ROOM_CODE}
+        found = Rest(record.offering, "", "", NO_ROOM_CODE, said)
+    elif record.phase is Phase.LAUNCHED:
+        said, codes = "a node ended while it booted", {*BOOT_FAILURES}
+        found = rest(record, ENDED_WHILE_BOOTING, said)
+    else:
+        return ()
+    known = (each for each in snapshot.resting if each.key == found.key)
+    if any(each.until_s > snapshot.now_s and each.code in codes for each in known):
+        return ()
+    return (found,)
 
 
 def disappoints(node: Node, record: NodeRecord, cluster: Cluster) -> tuple[Action, ...]:

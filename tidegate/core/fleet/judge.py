@@ -6,7 +6,7 @@ from enum import Enum, auto
 from tidegate.core.fleet.drains import Hand, hand, told_by
 from tidegate.core.fleet.findings import doubt, stopped_by
 from tidegate.core.fleet.holds import held_by, is_held
-from tidegate.core.fleet.joins import disappoints, record_of, rest
+from tidegate.core.fleet.joins import disappoints, ended_while_booting, record_of, rest
 from tidegate.core.fleet.ladder import RepairStep, next_step
 from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.orphans import ended_mark, sure_end
@@ -25,12 +25,6 @@ from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.reservations import block_drains_at_s
 
 RELEASED = "released by Slurm"
-
-# Why an offering rests that EC2 gave: what came of it was no good.
-BOOT_FAILED, ENDED_WHILE_BOOTING = "BootstrapFailed", "EndedWhileBooting"
-BOOT_FAILURES = frozenset(
-    {BOOT_FAILED, ENDED_WHILE_BOOTING, "BootBoundExceeded", "NodeJoinedDown", "NodeTooSmall"}
-)
 
 
 class Use(Enum):
@@ -108,6 +102,8 @@ def _is_good(judged: Judged, snapshot: Snapshot) -> bool | None:
     if not judged.actions:
         return None
     record, rests = judged.member.record, [a for a in judged.actions if isinstance(a, Rest)]
+    if any(each.is_refusal for each in rests):
+        return None
     if record is None or rests or record.is_orphan:
         return False if rests else None
     marks = {each.phase for each in judged.actions if isinstance(each, Mark)}
@@ -193,7 +189,7 @@ def _judge_stopped(member: Member, snapshot: Snapshot) -> Judged:
 def _judge_gone(member: Member, snapshot: Snapshot) -> Judged:
     if member.node is None:
         mark = ended_mark(member)
-        rest = _ended_while_booting(member, snapshot)
+        rest = ended_while_booting(member, snapshot)
         return Judged(member, Use.NONE, (*sure_end(member, snapshot.now_s), *rest, mark))
     is_announced = _is_announced(member, snapshot)
     looks_alive = member.is_busy and not member.node.state.is_down
@@ -216,20 +212,6 @@ def _is_announced(member: Member, snapshot: Snapshot) -> bool:
     record, pool = member.record, snapshot.cluster.pool(member.pool)
     seen_at_s = snapshot.now_s - snapshot.digest_age_s
     return record is not None and is_announced(record, pool, seen_at_s)
-
-
-def _ended_while_booting(member: Member, snapshot: Snapshot) -> tuple[Action, ...]:
-    """A node that powers itself off would be bought again and again; its event may be lost."""
-    record = member.record
-    if record is None or record.phase is not Phase.LAUNCHED or record.ended_at_s is not None:
-        return ()
-    if record.is_orphan:
-        return ()
-    found = rest(record, ENDED_WHILE_BOOTING, "a node ended while it booted")
-    known = (each for each in snapshot.resting if each.key == found.key)
-    if any(each.until_s > snapshot.now_s and each.code in BOOT_FAILURES for each in known):
-        return ()
-    return (found,)
 
 
 def _is_a_persons(node: Node, snapshot: Snapshot) -> bool:

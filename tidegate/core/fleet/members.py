@@ -87,7 +87,14 @@ class Member:
     def may_start(self) -> bool:
         """A launch has started it, and EC2 still shows it stopped, or again."""
         is_started = self.record is not None and self.record.is_started
-        return is_started and self.instance is not None and self.instance.is_stopped
+        is_stopped = self.instance is not None and self.instance.is_stopped
+        return is_started and is_stopped and not self.found_no_room
+
+    @property
+    def found_no_room(self) -> bool:
+        """EC2 took its launch or start, and had no room for it after all."""
+        one = self.instance
+        return self.was_booting and one is not None and not one.is_alive and one.lacked_room
 
     @property
     def was_booting(self) -> bool:

@@ -152,6 +152,12 @@ def template_name(template_id: str, version: str) -> str:
     return f"{template_id}:{version}"
 
 
+# EC2's words for want of capacity, of a request and of an instance that it had taken already.
+# Source: EC2 API, "Error codes for the Amazon EC2 API" and StateReason.
+NO_ROOM_CODE = "InsufficientInstanceCapacity"
+NO_ROOM = f"Server.{NO_ROOM_CODE}"
+
+
 @frozen
 class Instance:
     """One instance that carries our cluster tag."""
@@ -166,6 +172,11 @@ class Instance:
     #: the open reservation or capacity block that it is in; empty: none, or EC2 has not said yet
     capacity_reservation_id: str = ""
     placement_group: str = ""  #: the one that it is in, also while it is stopped; empty: none
+    state_reason: str = ""  #: EC2's code for why it came to this state; empty: it says none
+
+    @property
+    def lacked_room(self) -> bool:
+        return self.state_reason == NO_ROOM
 
     @property
     def is_alive(self) -> bool:

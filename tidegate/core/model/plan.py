@@ -87,7 +87,8 @@ class Adopt:
 class Rest:
     """Do not buy this offering for a pool for a while: what came of it was of no use.
 
-    `template`: the digest of what came; another one may be tried. "": nobody knows.
+    `template`: the digest of what came; another one may be tried. "": nobody knows. `pool` "": for
+    none, since EC2 had no room for what it had taken.
     """
 
     offering: Offering
@@ -99,6 +100,11 @@ class Rest:
     @property
     def key(self) -> RestKey:
         return self.offering, self.pool, self.template
+
+    @property
+    def is_refusal(self) -> bool:
+        """It rests as what EC2 refuses does, and says nothing of the pool's template."""
+        return not self.pool
 
 
 @frozen

@@ -6,6 +6,11 @@ from tidegate.core.model.frozen import frozen
 # The code of an offering's rest after EC2 took a node back.
 TAKEN_BACK = "spot interruption"
 
+# Why an offering rests that EC2 gave: what came of it was no good.
+BOOT_FAILED, ENDED_WHILE_BOOTING = "BootstrapFailed", "EndedWhileBooting"
+BOOT_FAILURES = frozenset(
+    {BOOT_FAILED, ENDED_WHILE_BOOTING, "BootBoundExceeded", "NodeJoinedDown", "NodeTooSmall"}
+)
 
 type RestKey = tuple[Offering, str, str]
 """What rests: an offering, for which pool ("": for all), of which of its templates ("": of all)."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from tidegate.core.fleet.judge import BOOT_FAILURES
 from tidegate.core.model.ec2 import (
     POOL_TAG,
     TEMPLATE_TAG,
@@ -11,7 +10,7 @@ from tidegate.core.model.ec2 import (
     Offering,
     template_name,
 )
-from tidegate.core.model.resting import RestKey
+from tidegate.core.model.resting import BOOT_FAILURES, RestKey
 from tidegate.service.control import Looked
 from tidegate.sim.checks.witness import Check, Witness
 
