@@ -34,6 +34,7 @@ DOES = {
     Cure.HOOK: "mend the script",
     Cure.SHAPE: "`image:` in the cluster file",
     Cure.BOOT: "tidegate node log NODE",
+    Cure.START_DENIED: "Allow ec2:StartInstances and ec2:CreateTags",
 }
 
 

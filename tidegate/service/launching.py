@@ -14,6 +14,7 @@ from tidegate.core.buy.dealing import dealt, jobs_of
 from tidegate.core.buy.waves import waves
 from tidegate.core.model.cluster import Cluster, Timings
 from tidegate.core.model.ec2 import (
+    Cure,
     FleetResult,
     Instance,
     Offering,
@@ -21,11 +22,11 @@ from tidegate.core.model.ec2 import (
     RefusalKind,
     template_name,
 )
-from tidegate.core.model.errors import Permanent, TidegateError, Transient
+from tidegate.core.model.errors import NotAuthorized, Permanent, TidegateError, Transient
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Launch, LaunchRecord, LaunchStatus, NodeRecord, Phase
 from tidegate.core.model.plan import Resume
-from tidegate.core.model.resting import Resting
+from tidegate.core.model.resting import STARTS, Resting
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.spend import ended
 from tidegate.ports import FLEETS_AT_ONCE, Answered, Clock, Compute, Finished, Ledger
@@ -177,6 +178,8 @@ class Launching:
                 Refusal(one, RefusalKind.OTHER, code, said, result.cure)
                 for one in (() if launch.starts else launch.offerings)
             ]
+            if launch.starts and isinstance(result, NotAuthorized):
+                refusals = [_denied_start(launch, code, said)]
             result = FleetResult((), tuple(refusals))
         seen = {one.instance_id: one for one in self._seen(record)}
         instances = seen | {
@@ -281,11 +284,18 @@ class Launching:
 
     def _rests(self, refused: Sequence[Refusal]) -> Iterator[Resting]:
         """From now on: EC2 may have taken as long to answer as the shortest rest lasts."""
-        known = {resting.key: resting for resting in self.snapshot.resting}
+        before = (*self.snapshot.resting, *self.snapshot.denied_starts)
+        known = {resting.key: resting for resting in before}
         timings, now_s = self.snapshot.cluster.timings, self.clock.now_s()
         told = [each for each in refused if each.kind is not RefusalKind.THROTTLED]
         for key, refusal in {each.key: each for each in told}.items():
             yield rested(refusal, known.get(key), now_s, timings)
+
+
+def _denied_start(launch: Launch, code: str, said: str) -> Refusal:
+    """It says nothing of the node, which is kept, nor of what is sold."""
+    denied = Refusal(launch.offerings[0], RefusalKind.OTHER, code, said, Cure.START_DENIED)
+    return replace(denied, pool=launch.pool, template=STARTS)
 
 
 def _blamed(refusal: Refusal, record: LaunchRecord) -> Refusal:

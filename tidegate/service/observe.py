@@ -9,6 +9,7 @@ from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.digest import supersedes
 from tidegate.core.model.ec2 import Template
 from tidegate.core.model.errors import BadEvent
+from tidegate.core.model.resting import STARTS
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.market import at_market
 from tidegate.ports import Bus, Calendar, Clock, Compute, Ledger, LedgerView, ReceivedDigest
@@ -57,7 +58,11 @@ def observe(
     )
     rests, pool_history = in_force(snapshot, templates), in_use(snapshot)
     found = replace(
-        snapshot, resting=rests, pool_history=pool_history, refused_templates=refused(snapshot)
+        snapshot,
+        resting=rests,
+        pool_history=pool_history,
+        refused_templates=refused(snapshot),
+        denied_starts=tuple(each for each in view.resting if each.template == STARTS),
     )
     return found, notes
 

@@ -127,6 +127,12 @@ _DOES: Mapping[Cure, str] = MappingProxyType(
             "log NODE its stages; an image that cannot boot is changed by `image:` in the cluster "
             "file, then {deploy}"
         ),
+        Cure.START_DENIED: (
+            "allow it to the role of function tidegate-{cluster}-planner: Allow "
+            "ec2:StartInstances and ec2:CreateTags on the cluster's instances ({deploy} puts its "
+            "policy back; a service control policy or a boundary that denies it is lifted in the "
+            "organisation), or keep none: `stopped_nodes: 0`, then {deploy}"
+        ),
     }
 )
 
@@ -155,6 +161,16 @@ def needed(snapshot: Snapshot) -> Iterator[str]:
         said = "the last node of it did not come up" if is_broken else "EC2 refuses it"
         of = f" of pool {ours[0].pool}" if ours[0].pool else ""
         yield f"{names}{more}{of}: {said}: {words(ours[0])}; {does}"
+    yield from _not_started(snapshot)
+
+
+def _not_started(snapshot: Snapshot) -> Iterator[str]:
+    """Pools whose stopped nodes stand in vain."""
+    resting = (each for each in snapshot.denied_starts if each.until_s > snapshot.now_s)
+    for pool, each in {each.pool: each for each in resting}.items():
+        does = remedy(each, snapshot.cluster.name)
+        kept = f"stopped nodes of pool {pool} are kept and not started, EC2 refuses it"
+        yield f"{kept}: {words(each)}; {does}"
 
 
 def _quota(offering: Offering) -> str:

@@ -128,6 +128,7 @@ def is_startable(member: Member, snapshot: Snapshot) -> bool:
         and is_settled
         and order_s < snapshot.now_s
         and member.instance_id not in starting(snapshot)
+        and not snapshot.is_start_denied(record.pool)
         and _disk_usd_per_hour(record, snapshot) is None
         and not why_stale(record, snapshot)
     )

@@ -24,7 +24,7 @@ from tidegate.core.model.durations import clock
 from tidegate.core.model.ec2 import Template
 from tidegate.core.model.plan import Learn
 from tidegate.core.model.pool_history import FailedLaunch, PoolHistory
-from tidegate.core.model.resting import Resting
+from tidegate.core.model.resting import STARTS, Resting
 from tidegate.core.model.rollout import Rollout, Step
 from tidegate.core.model.slurm import Reading
 from tidegate.core.model.snapshot import Snapshot
@@ -74,9 +74,10 @@ def in_force(snapshot: Snapshot, templates: Mapping[str, Template]) -> tuple[Res
         pool, slash, _ = name.partition("/")
         template = deployed if slash else chosen(snapshot, pool) or deployed
         used[pool].update((template.name, template.digest))
+    launches = (each for each in snapshot.resting if each.template != STARTS)
     return tuple(
         each
-        for each in snapshot.resting
+        for each in launches
         if not each.template or each.template in used.get(each.pool, {each.template})
     )
 

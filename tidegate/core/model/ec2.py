@@ -262,6 +262,7 @@ class Cure(StrEnum):
     HOOK = "hook"
     SHAPE = "shape"
     BOOT = "boot"
+    START_DENIED = "start-denied"
 
     @property
     def is_of_pool(self) -> bool:

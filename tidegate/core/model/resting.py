@@ -11,6 +11,9 @@ BOOT_FAILED, ENDED_WHILE_BOOTING = "BootstrapFailed", "EndedWhileBooting"
 BOOT_FAILURES = frozenset(
     {BOOT_FAILED, ENDED_WHILE_BOOTING, "BootBoundExceeded", "NodeJoinedDown", "NodeTooSmall"}
 )
+# In the place of a template: the pool's stopped nodes are not started, and are kept.
+STARTS = "starts"
+
 
 type RestKey = tuple[Offering, str, str]
 """What rests: an offering, for which pool ("": for all), of which of its templates ("": of all)."""

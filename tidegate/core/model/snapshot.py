@@ -45,6 +45,12 @@ class Snapshot:
     seen_market: SeenMarket = NEVER_SEEN  #: what EC2 asks, as it was read last
     #: what EC2 said of templates that are not used for all nodes yet
     refused_templates: tuple[Resting, ...] = ()
+    denied_starts: tuple[Resting, ...] = ()  #: pools whose stopped nodes EC2 does not let us start
+
+    def is_start_denied(self, pool: str) -> bool:
+        """Until it is tried again."""
+        ours = (each for each in self.denied_starts if each.pool == pool)
+        return any(each.until_s > self.now_s for each in ours)
 
     @property
     def heard(self) -> Digest:

@@ -8,7 +8,7 @@ from tidegate.core.buy.dealing import jobs_of, shares
 from tidegate.core.fleet.judge import RELEASED
 from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.starts import stopped_room
-from tidegate.core.fleet.stopped import is_startable, why_outdated
+from tidegate.core.fleet.stopped import is_startable, stopped_of, why_outdated
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.drain_reason import DrainCode
 from tidegate.core.model.ec2 import Market, Offering
@@ -94,8 +94,8 @@ def start_stopped(
     stock = _Stock(snapshot, _ready(snapshot, ours), launches_max - len(launches))
     found = {id(each): taken for gang in _together(launches) for each, taken in stock.take(gang)}
     number = len(launches)
-    for launch in launches:
-        taken = found[id(launch)]
+    for planned in launches:
+        launch, taken = _explained(planned, snapshot), found[id(planned)]
         for index, (gang, record) in enumerate(taken):
             launch_id = f"{snapshot.epoch}-{number}"
             yield _start(snapshot, launch, record, gang, jobs_of(launch, index), launch_id)
@@ -116,6 +116,15 @@ def _ready(snapshot: Snapshot, ours: Iterable[Member]) -> _Ready:
     for those in ready.values():
         those.sort(key=lambda one: (-(one.stopped_at_s or 0.0), one.instance_id))
     return ready
+
+
+def _explained(launch: Launch, snapshot: Snapshot) -> Launch:
+    """With why nothing is started instead, where that is not the pool's own doing."""
+    is_kept = bool(stopped_of(snapshot, launch.pool))
+    if not is_kept or not snapshot.is_start_denied(launch.pool):
+        return launch
+    said = f"; stopped nodes of pool {launch.pool} are not started: EC2 denies it"
+    return replace(launch, reason=launch.reason + said)
 
 
 def _together(launches: Sequence[Launch]) -> Iterable[list[Launch]]:
