@@ -132,7 +132,6 @@ class Tidegate:
         assert pool is not None
         offerings = launch.offerings
         if launch.starts:
-            self._count_disk(self._stopped.pop(launch.starts), world.now_s)
             pool = replace(pool, boot_s=pool.up_in_s(is_started=True))
         if gang:
             machines = list(world.machines.values())
@@ -144,6 +143,8 @@ class Tidegate:
             offerings = tuple(whole)
         for offering in offerings:
             bought = world.buy(pool, offering, missing, gang, launch.account, launch.user)
+            if launch.starts and bought:
+                self._count_disk(self._stopped.pop(launch.starts), world.now_s)
             for machine in bought:
                 self._records[machine.name] = NodeRecord(
                     instance_id=machine.name,
