@@ -37,7 +37,6 @@ from tests.boot.node_faults import (
     HOOK,
     HOOKS_BUCKET,
     KERNEL_LOG,
-    NEURON_ERROR,
     SLURM_BUCKET,
     STATE,
     SXID,
@@ -45,6 +44,7 @@ from tests.boot.node_faults import (
     XID,
     Fault,
 )
+from tests.boot.node_later import LATER, drained
 from userdata.image import image_component
 from userdata.render import node_bundle, node_user_data
 
@@ -176,10 +176,7 @@ def look_at(name: str, machine: Machine) -> dict[str, Any]:
         found["exports"] = exporting(machine) if name == "mps" else {}
         found["acts"] = acting_as(machine) if name == "job_role" else {}
         found["sick"] = sickened(machine) if name == "healthy" else {}
-        if name == "neuron":
-            kernel_says(machine, NEURON_ERROR)
-            wait_for(lambda: "tidegate-health" in reason(machine))
-            found["drained"] = reason(machine)
+        found["drained"] = drained(machine, name, reason) if name in LATER else ""
         found["worse"] = worsened(machine) if name == "gets_worse" else {}
         found["again"] = again(machine) if name in AGAIN else {}
     return found

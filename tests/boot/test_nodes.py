@@ -251,6 +251,11 @@ def test_an_image_is_baked_by_the_boot_s_own_stages(seen):
     assert left == ("left", ["/opt/tidegate/boot.tgz"])
 
 
+def test_a_fabric_manager_that_ends_later_drains_its_node(seen):
+    """What runs goes on; what starts fails with error 802."""
+    assert seen["fabric_equal"]["drained"] == "tidegate-health: fabric: fabric manager is down"
+
+
 def test_an_error_of_a_neuron_device_drains_its_node_with_aws_s_remedy(seen):
     assert seen["neuron"]["drained"] == (
         "tidegate-health: neuron: Neuron HBM_UNCORRECTABLE_ERROR: Uncorrectable error in HBM, "
