@@ -152,6 +152,17 @@ def test_a_reservation_ends_when_ec2_says_and_not_when_the_file_does() -> None:
     assert markets(later.world.compute.live()) == [Market.RESERVED]
 
 
+def test_what_is_lent_goes_back_when_nothing_needs_it() -> None:
+    """Its owner's other borrowers may use it, and another account's is billed by the hour."""
+    stays, goes = Story(paid(Market.RESERVED, 1)), Story(paid(Market.INTERRUPTIBLE, 1))
+    for story in (stays, goes):
+        story.submit(1, 60.0)
+        story.run(3000)
+
+    assert len(stays.world.compute.live()) == 1
+    assert goes.world.compute.live() == ()
+
+
 def test_what_an_owner_takes_back_is_left_in_time_and_its_jobs_run_elsewhere() -> None:
     story = Story(paid(Market.INTERRUPTIBLE, 2))
     w = story.world

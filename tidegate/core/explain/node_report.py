@@ -236,7 +236,7 @@ def _why_kept(
 ) -> str:
     """What holds a node that idles."""
     snapshot = made.snapshot
-    if each.member.offering.market.is_prepaid:
+    if each.member.offering.market.is_kept_idle:
         return "its reservation is paid for"
     if any(b.name == each.member.instance_id and b.jobs for b in made.bins.all):
         return "a pending job is about to take it"

@@ -66,6 +66,13 @@ class Market(StrEnum):
         return self in _PREPAID
 
     @property
+    def is_kept_idle(self) -> bool:
+        """To give an idle instance back saves nothing. What is lent others may use meanwhile, and
+        where another account lends it, it is billed to who uses it.
+        """
+        return self.is_prepaid and self is not Market.INTERRUPTIBLE
+
+    @property
     def is_named(self) -> bool:
         """EC2 launches into it only what names it and its market, by a launch template."""
         return self in (Market.CAPACITY_BLOCK, Market.INTERRUPTIBLE)

@@ -155,7 +155,7 @@ def idle_nodes(
                 continue
             if waits_for_check(snapshot, each.member) or asked_on(snapshot, each.member):
                 continue
-            if each.member.offering.market.is_prepaid:
+            if each.member.offering.market.is_kept_idle:
                 prepaid.append((each.member, kept_s))
                 continue  # to give it back saves nothing
             if not fleet.allowance.take(pool.name, node.name, DisruptionReason.EMPTY):
