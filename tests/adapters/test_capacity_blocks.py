@@ -73,7 +73,7 @@ def test_offers_come_in_the_order_of_their_beginning(
     assert [each.offer_id for each in offers(blocks)] == ["cb-1", "cb-0"]
 
 
-def test_what_our_nodes_cannot_be_launched_into_is_left_out(
+def test_what_our_nodes_cannot_be_launched_into_says_why(
     blocks: CapacityBlocks, local: LocalBlocks
 ) -> None:
     segment = {"InstanceType": TYPE, "AvailabilityZone": ZONE}
@@ -84,7 +84,13 @@ def test_what_our_nodes_cannot_be_launched_into_is_left_out(
         said("cb-5", CapacityBlockOfferingSegments=[segment]),
     ]
 
-    assert [each.offer_id for each in offers(blocks)] == ["cb-1", "cb-5"]
+    assert {each.offer_id: each.unusable for each in offers(blocks)} == {
+        "cb-1": "",
+        "cb-2": "its tenancy is dedicated",
+        "cb-3": "it is of UltraServers (u-p6e-gb200x72)",
+        "cb-4": "it is made of 2 segments",
+        "cb-5": "",
+    }
 
 
 def test_a_price_in_another_currency_is_no_price_in_dollars(

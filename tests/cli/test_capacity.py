@@ -264,6 +264,26 @@ def test_an_offer_that_is_gone_is_not_bought_and_the_others_are_told(person: Per
     assert not blocks.bought
 
 
+def test_an_offer_that_nodes_cannot_be_launched_into_is_named_and_not_bought(
+    person: Person,
+) -> None:
+    blocks = person.town.cloud.blocks
+    (offer,) = blocks.offers
+    segment = {"InstanceType": TYPE, "AvailabilityZone": ZONE}
+    split = {"CapacityBlockOfferingId": "cb-2", "CapacityBlockOfferingSegments": [segment] * 2}
+    blocks.offers.append(offer | split)
+
+    told = ask(person, *ASKED)
+    result = ask(person, *ASKED, "--buy", "cb-2", "--at-most", "200", "--yes")
+
+    assert "what cb-2 of g5.xlarge would do: it is made of 2 segments, not used" in " ".join(
+        told.output.split()
+    )
+    assert result.exit_code == 1
+    assert "cb-2 is not used: it is made of 2 segments; nothing was bought" in result.output
+    assert blocks.bought == []
+
+
 def test_a_price_above_what_was_approved_is_refused(person: Person) -> None:
     result = buy(person, "--at-most", "120.49")
 

@@ -36,7 +36,7 @@ class CapacityBlocks:
     ) -> tuple[BlockOffer, ...] | Gone:
         """What EC2 offers now, the first to begin first; Gone: not of this type or so many.
 
-        What cannot be launched into is left out: dedicated hardware, UltraServers, and blocks of
+        What cannot be launched into says so: dedicated hardware, UltraServers, and blocks of
         several segments. Errors: Throttled, NotAuthorized.
         """
         asked: dict[str, Any] = {
@@ -49,7 +49,7 @@ class CapacityBlocks:
             answer = tolerating(lambda: list(self._offered(asked)), is_unsold)
         if isinstance(answer, ClientError):
             return Gone(message_of(answer))
-        found = [made for each in answer if (made := _offer(each, days)) is not None]
+        found = [_offer(each, days) for each in answer]
         return tuple(sorted(found, key=lambda each: (each.starts_at_s, each.fee, each.offer_id)))
 
     def _offered(self, asked: Mapping[str, Any]) -> Iterator[Any]:
@@ -98,21 +98,29 @@ def holdings(client: Any, cluster: str) -> tuple[Holding, ...]:
         )
 
 
-def _offer(said: Mapping[str, Any], days: int) -> BlockOffer | None:
-    is_split = len(said.get("CapacityBlockOfferingSegments", ())) > 1
-    if is_split or said.get("UltraserverType") or said.get("Tenancy", "default") != "default":
-        return None
+def _offer(said: Mapping[str, Any], days: int) -> BlockOffer:
     return BlockOffer(
         offer_id=said["CapacityBlockOfferingId"],
-        instance_type=said["InstanceType"],
-        zone=said["AvailabilityZone"],
+        # Of several segments each has its own.
+        instance_type=said.get("InstanceType", ""),
+        zone=said.get("AvailabilityZone", ""),
         count=said["InstanceCount"],
         starts_at_s=said["StartDate"].timestamp(),
         ends_at_s=said["EndDate"].timestamp(),
         fee=float(said["UpfrontFee"]),
         currency=said["CurrencyCode"],
         asked_days=days,
+        unusable=_unusable_offer(said),
     )
+
+
+def _unusable_offer(said: Mapping[str, Any]) -> str:
+    if (segments := len(said.get("CapacityBlockOfferingSegments", ()))) > 1:
+        return f"it is made of {segments} segments"
+    if ultraserver := said.get("UltraserverType"):
+        return f"it is of UltraServers ({ultraserver})"
+    tenancy = said.get("Tenancy", "default")
+    return "" if tenancy == "default" else f"its tenancy is {tenancy}"
 
 
 def _holding(said: Mapping[str, Any], cluster: str) -> Holding:

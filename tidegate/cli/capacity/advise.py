@@ -186,8 +186,11 @@ def _offers(
             unknown.append(f"no Capacity Blocks of {nodes} x {name} for {days} d: {answer.said}")
             continue
         zones = {zone for one in users for zone in one.pool.zones}
-        yield from (each for each in answer if each.zone in zones)
-        if others := sorted({each.zone for each in answer} - zones):
+        sold = [each for each in answer if not each.unusable]
+        yield from (each for each in sold if each.zone in zones)
+        for each in (each for each in answer if each.unusable):
+            unknown.append(f"what {each.offer_id} of {name} would do: {each.unusable}, not used")
+        if others := sorted({each.zone for each in sold} - zones):
             unknown.append(f"offers of {name} in {', '.join(others)}: no pool is in these zones")
 
 

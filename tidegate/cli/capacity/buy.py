@@ -107,10 +107,13 @@ class Purchase:
         )
         offers = () if isinstance(answer, Gone) else answer
         for each in offers:
+            if each.offer_id == self.offer_id and each.unusable:
+                raise BadConfig(f"{each.offer_id} is not used: {each.unusable}; nothing was bought")
             if each.offer_id == self.offer_id:
                 affordable(each.offer_id, each.fee, each.currency, self.at_most)
                 return each
-        others = "".join(f"\n  {each.offer_id}: {title(each)}" for each in offers)
+        usable = (each for each in offers if not each.unusable)
+        others = "".join(f"\n  {each.offer_id}: {title(each)}" for each in usable)
         now = f"it offers now:{others}" if others else "it offers nothing of that kind now"
         raise BadConfig(f"EC2 offers {self.offer_id} no more, and nothing was bought; {now}")
 

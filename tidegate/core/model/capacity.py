@@ -21,6 +21,7 @@ class BlockOffer:
     """A Capacity Block as EC2 offers it. `fee`: all of its price, paid when it is bought.
 
     `asked_days`: the duration that was asked for; EC2 offers what ends at its hour of the day.
+    `unusable`: why our nodes cannot be launched into it, "": they can.
     """
 
     offer_id: str
@@ -32,6 +33,7 @@ class BlockOffer:
     fee: float
     currency: str
     asked_days: int = 0
+    unusable: str = ""
 
     @property
     def usd(self) -> float | None:
