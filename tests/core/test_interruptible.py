@@ -67,6 +67,14 @@ def test_a_node_in_it_takes_a_place() -> None:
     assert launches(made)[0].count == 1
 
 
+def test_what_ec2_has_not_delivered_yet_counts_as_the_file_says() -> None:
+    held = [Holding(replace(LENT, count=0, starts_at_s=9.0), BlockState.SCHEDULED)]
+    of = borrowing()
+
+    assert [each.count for each in seen_now(of, held, {}, ())] == [2]
+    assert list(odd_named((replace(LENT, starts_at_s=9.0),), held, (), 0.0)) == []
+
+
 def test_of_another_kind_than_the_file_says_it_gives_no_node() -> None:
     held = [Holding(replace(LENT, market=Market.RESERVED), BlockState.ACTIVE)]
     of = borrowing()

@@ -76,7 +76,8 @@ def _odd(named: Reservation, holding: Holding | None, beside: Sequence[str], now
             f"EC2 says that {name} is {holding.state}, which begins {begins} by the file: it is"
             " tried again by itself, nodes come when it is active"
         )
-    if (has := holding.reservation.count) < named.count:
+    has = holding.reservation.count
+    if holding.state.gives_nodes and has < named.count:
         many = "1 instance" if has == 1 else f"{has} instances"
         said = f"{name} has {many} by EC2, not {named.count} as the file says"
         return f"{said}: it is used for {has}{_elsewhere(beside)}"

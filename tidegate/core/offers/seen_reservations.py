@@ -68,7 +68,9 @@ def seen_now(
         of = each.reservation
         if of.id in named:
             if _gives(each, named[of.id]):
-                found.append(replace(of, ends_at_s=paid_until_s(each, extensions)))
+                # EC2 does not say what it counts before it delivers.
+                count = of.count if each.state.gives_nodes else max(of.count, named[of.id].count)
+                found.append(replace(of, count=count, ends_at_s=paid_until_s(each, extensions)))
         elif of.id in group_of and not _no_place(each):
             found.append(replace(of, group=group_of[of.id]))
     return tuple(found)
