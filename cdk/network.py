@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import CfnTag, Stack
+from aws_cdk import CfnTag
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_efs as efs
 from constructs import Construct, IDependable
@@ -100,7 +100,8 @@ class Network(Construct):
                 f"Endpoint-{service}",
                 vpc_id=self.vpc_id,
                 vpc_endpoint_type="Interface",
-                service_name=f"{_prefix(file.region)}.{Stack.of(self).region}.{service}",
+                # China has some of them under names of its own: the CDK has AWS's list.
+                service_name=ec2.InterfaceVpcEndpointAwsService(service).name,
                 private_dns_enabled=True,
                 subnet_ids=[self.subnets[file.head_zone]],
                 security_group_ids=[group],
@@ -263,8 +264,3 @@ class Network(Construct):
             to_port=ports[1],
             description=description,
         )
-
-
-def _prefix(region: str) -> str:
-    """Source: VPC guide of the China regions: their interface endpoints are named backwards."""
-    return "cn.com.amazonaws" if region.startswith("cn-") else "com.amazonaws"
