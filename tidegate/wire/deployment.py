@@ -12,9 +12,12 @@ from tidegate.wire.problems import did_you_mean, shown
 from tidegate.wire.section import PositiveCount, PositiveUsd, Section, VolumeGib
 
 # What head and nodes ask for by its name: without a way out each needs an interface endpoint.
-NEEDED_ENDPOINTS = ("ec2messages", "events", "secretsmanager", "sqs", "ssm", "ssmmessages")
+# Session Manager asks `ssmmessages`; to `ec2messages` the machines' roles have no right, agents
+# from 3.3.40.0 on ask it nothing, and regions that began in 2024 or later do not have it. Source:
+# Systems Manager user guide, "Reference: ec2messages, ssmmessages, and other API operations".
+NEEDED_ENDPOINTS = ("events", "secretsmanager", "sqs", "ssm", "ssmmessages")
 OTHER_ENDPOINTS = ("ec2", "ecr.api", "ecr.dkr", "elasticfilesystem", "kms", "logs", "monitoring")
-ENDPOINTS = tuple(sorted({*NEEDED_ENDPOINTS, *OTHER_ENDPOINTS, "sts"}))
+ENDPOINTS = tuple(sorted({*NEEDED_ENDPOINTS, *OTHER_ENDPOINTS, "ec2messages", "sts"}))
 
 # CloudWatch Logs takes no other numbers (API reference, PutRetentionPolicy).
 RETENTION_DAYS = (
