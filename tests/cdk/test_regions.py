@@ -1,10 +1,70 @@
-"""What differs from region to region in what the templates name."""
+"""Whether CloudFormation knows, in each region, what the templates are made of.
+
+AWS publishes its resource types region by region; cfn-lint carries that list, and by itself holds a
+template against us-east-1's alone.
+"""
+
+from functools import cache
 
 import pytest
+from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
-from tests.cdk.made import synthesized
-from tests.cdk.variants import VARIANTS
+from tests.cdk.made import Stack, synthesized
+from tests.cdk.variants import VARIANTS, stacks_of
 from tidegate.wire.deployment import ENDPOINTS
+from tidegate.wire.notifications_model import CHATLESS
+from tidegate.wire.places import REGIONS, WITHOUT_BUDGETS, WITHOUT_LUSTRE
+
+# cfn-lint has no list of this one.
+LISTED = sorted(REGIONS - {"me-south-1"})
+# What a cluster file is refused that asks for it there.
+REFUSED = {
+    "AWS::Budgets::Budget": WITHOUT_BUDGETS,
+    "AWS::FSx::FileSystem": WITHOUT_LUSTRE,
+    "AWS::Chatbot::SlackChannelConfiguration": {r for r in REGIONS if r.startswith(CHATLESS)},
+    "AWS::Chatbot::MicrosoftTeamsChannelConfiguration": {
+        r for r in REGIONS if r.startswith(CHATLESS)
+    },
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_cloudformation_has_every_type_in_every_region_where_the_file_may_ask_for_it(
+    variant: str, tmp_path_factory: pytest.TempPathFactory
+):
+    used = {kind for made in stacks_of(tmp_path_factory, variant).values() for kind in kinds(made)}
+
+    unknown = {
+        (region, kind)
+        for region in LISTED
+        for kind in used - {"AWS::CDK::Metadata"}
+        if region not in REFUSED.get(kind, ()) and not is_made(region, kind)
+    }
+
+    assert unknown == set()
+
+
+def test_what_is_refused_is_not_made_there():
+    """So that a region that has got it is not refused for ever."""
+    for kind, regions in (
+        ("AWS::Budgets::Budget", WITHOUT_BUDGETS),
+        ("AWS::FSx::FileSystem", WITHOUT_LUSTRE),
+    ):
+        assert {region for region in LISTED if not is_made(region, kind)} == regions
+
+
+def kinds(made: Stack) -> set[str]:
+    return {resource["Type"] for resource in made.template["Resources"].values()}
+
+
+def is_made(region: str, kind: str) -> bool:
+    return kind in types_of(region)
+
+
+@cache
+def types_of(region: str) -> frozenset[str]:
+    return frozenset(PROVIDER_SCHEMA_MANAGER.get_resource_types(region))
+
 
 CHINAS_OWN = ("ec2", "ecr.api", "ecr.dkr", "elasticfilesystem", "monitoring", "sqs", "sts")
 

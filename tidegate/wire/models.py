@@ -35,6 +35,7 @@ from tidegate.wire.monitoring import MonitoringModel
 from tidegate.wire.node_models import Containers, SoftwareModel, Users
 from tidegate.wire.notifications_model import CHATLESS, NotificationsModel
 from tidegate.wire.partition_model import PartitionModel
+from tidegate.wire.places import WITHOUT_LUSTRE, why_no_budget
 from tidegate.wire.pool_models import LimitsModel, PoolModel, ReservationModel
 from tidegate.wire.prefetch_model import PrefetchModel
 from tidegate.wire.prices import Priced, PriceList, PriceModel, hazards
@@ -328,7 +329,17 @@ class ClusterModel(Section):
     ) -> BillAlertModel | None:
         if bill_alert and not (bill_alert.email or info.data.get("alarm_email")):
             raise ValueError("email is missing, and so is alarm_email: who shall hear of it?")
+        if bill_alert and (why := why_no_budget(info.data.get("region", ""))):
+            raise ValueError(f"{why}: leave it out, and make one by hand (docs/deploying.md)")
         return bill_alert
+
+    @field_validator("lustre")
+    @classmethod
+    def _has_fsx(cls, lustre: LustreModel | None, info: ValidationInfo) -> LustreModel | None:
+        region = info.data.get("region")
+        if lustre and lustre.storage_gib and region in WITHOUT_LUSTRE:
+            raise ValueError(f"storage_gib: CloudFormation makes no file system of FSx in {region}")
+        return lustre
 
     def alert(self) -> BillAlert | None:
         if self.bill_alert is None:

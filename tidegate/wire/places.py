@@ -18,6 +18,18 @@ REGIONS = frozenset(
     }
 )
 
+# Where CloudFormation cannot make them: a template with one is refused as a whole ("Unrecognized
+# resource types"). Source: CloudFormation's resource types by region, as cfn-lint 1.58 has them.
+WITHOUT_BUDGETS = frozenset(
+    {
+        *("af-south-1", "ap-east-1", "ap-east-2", "ap-northeast-3", "ap-south-2"),
+        *("ap-southeast-3", "ap-southeast-4", "ap-southeast-5", "ap-southeast-6"),
+        *("ap-southeast-7", "ca-west-1", "eu-central-2", "eu-north-1", "eu-south-1", "eu-south-2"),
+        *("il-central-1", "me-central-1", "mx-central-1", "us-gov-east-1", "us-gov-west-1"),
+    }
+)
+WITHOUT_LUSTRE = frozenset({"ap-southeast-6"})
+
 # The system's own (Filesystem Hierarchy Standard 3.0), and those that it keeps state in.
 SYSTEM_DIRS = frozenset(
     {
@@ -35,6 +47,16 @@ def region(value: str) -> str:
         hint = did_you_mean(value, sorted(REGIONS)) or ", like us-east-1"
         raise ValueError(f"{value} is no region of AWS{hint}")
     return value
+
+
+def why_no_budget(region: str) -> str:
+    """Why a stack can make no budget there; "": it can.
+
+    Source: awslabs/landing-zone-accelerator-on-aws#682: Budgets takes the account's currency alone.
+    """
+    if region.startswith("cn-"):
+        return f"accounts of {region} are billed in CNY, and Budgets takes no other unit"
+    return f"CloudFormation makes no budgets in {region}" if region in WITHOUT_BUDGETS else ""
 
 
 def shared_dir(value: str) -> str:
