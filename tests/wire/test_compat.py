@@ -268,7 +268,7 @@ def head(**changes: object) -> list[tuple[str, bool]]:
 @pytest.mark.parametrize(
     ("instance_type", "more", "found"),
     [
-        ("t2.nano", {}, [("R24", True)]),
+        ("t3.nano", {}, [("R24", True)]),
         ("t3.micro", {}, [("R24", False)]),
         ("t3.small", {}, []),
         ("t3.small", {"slurm.accounting": True}, [("R24", False)]),

@@ -27,7 +27,7 @@ def _source(value: str) -> str:
 class LoginModel(Section):
     """Login nodes: people work there, and not beside slurmctld. None when left out."""
 
-    instance_type: names.HeadInstanceType = Field(
+    instance_type: names.LoginInstanceType = Field(
         default="m6i.large", description="an x86 instance type, like m6i.large"
     )
     count: Annotated[int, Field(ge=1, le=MAX_LOGIN_NODES)] = Field(

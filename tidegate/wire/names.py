@@ -226,14 +226,15 @@ NodeImage = Annotated[
         "dlami, install, install-ubuntu22.04, install-al2023 or an image id like ami-0a1b2c3d",
     ),
 ]
-HeadInstanceType = Annotated[
+LoginInstanceType = Annotated[
     str,
     _pattern(
         r"^[a-z][a-z]*[1-9][0-9]*[a-f,h-z]*(-[a-z0-9]+)?\.[a-z0-9-]+$",
         "an x86 instance type like m6i.large",
     ),
-    AfterValidator(places.head_type),
+    AfterValidator(places.machine_type),
 ]
+HeadInstanceType = Annotated[LoginInstanceType, AfterValidator(places.with_nvme)]
 Email = Annotated[str, _pattern(r"^[^@\s]+@[^@\s]+\.[^@\s]+$", "an e-mail address")]
 # Source: Chatbot API reference, SlackChannelConfiguration and TeamsChannelConfiguration.
 SlackId = Annotated[str, _pattern(r"^[A-Z0-9]{9,255}$", "an ID of Slack like C0123ABCDEF")]

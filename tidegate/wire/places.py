@@ -30,6 +30,10 @@ WITHOUT_BUDGETS = frozenset(
 )
 WITHOUT_LUSTRE = frozenset({"ap-southeast-6"})
 
+# On Xen, where EBS volumes are no NVMe devices. Sources: what EC2 says of them
+# (DescribeInstanceTypes, Hypervisor); EBS user guide, "Amazon EBS volumes and NVMe".
+_ON_XEN = ("c4.", "m4.", "p3.", "r4.", "t2.")
+
 # The system's own (Filesystem Hierarchy Standard 3.0), and those that it keeps state in.
 SYSTEM_DIRS = frozenset(
     {
@@ -70,10 +74,22 @@ def shared_dir(value: str) -> str:
     return value
 
 
-def head_type(value: str) -> str:
-    """The head's instance type. Errors: ValueError, when EC2 has none of this name."""
+def machine_type(value: str) -> str:
+    """An instance type. Errors: ValueError, when EC2 has none of this name."""
     known = load_catalogue()
     if value in known:
         return value
     hint = did_you_mean(value, known) or "; take one like m6i.large"
     raise ValueError(f"{value} is not a known instance type{hint}")
+
+
+def with_nvme(value: str) -> str:
+    """The head's instance type. Errors: ValueError, where it would not find its data volume, which
+    the kernel names by its id on NVMe alone.
+    """
+    if value.startswith(_ON_XEN):
+        raise ValueError(
+            f"{value} is not built on Nitro: the head would never find its data volume there; take"
+            " one like m6i.large or t3.medium"
+        )
+    return value

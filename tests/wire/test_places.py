@@ -1,0 +1,42 @@
+"""What a head may be, held against EC2's own table of instance types."""
+
+import gzip
+import json
+from pathlib import Path
+
+import moto
+import pytest
+
+from tidegate.wire.catalogue import load_catalogue
+from tidegate.wire.places import with_nvme
+
+# Answers of DescribeInstanceTypes, which lack the older ones of P3.
+TYPES = json.loads(
+    gzip.decompress(
+        (Path(moto.__file__).parent / "ec2/resources/instance_types.json.gz").read_bytes()
+    )
+)
+XEN = {name for name, each in TYPES.items() if each.get("Hypervisor") == "xen"}
+OLD_P3 = {f"p3.{size}xlarge" for size in (2, 8, 16)}
+
+
+def test_a_head_is_of_every_type_but_those_on_xen_whose_volumes_are_no_nvme_devices():
+    known = set(load_catalogue())
+
+    refused = {name for name in known if is_refused(name)}
+
+    assert refused == known & (XEN | OLD_P3)
+    assert refused > OLD_P3
+
+
+def is_refused(name: str) -> bool:
+    try:
+        return with_nvme(name) != name
+    except ValueError as error:
+        assert "not built on Nitro" in str(error)
+        return True
+
+
+def test_a_head_is_told_what_to_take_instead():
+    with pytest.raises(ValueError, match=r"take one like m6i\.large or t3\.medium"):
+        with_nvme("t2.medium")
