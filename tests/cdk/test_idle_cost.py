@@ -53,6 +53,13 @@ def test_what_is_large_is_told_and_not_hidden(idle):
     }
 
 
+def test_what_jobs_read_from_the_shared_files_has_its_price_told(idle):
+    """The file system is elastic: one that bursts is read for nothing."""
+    (files,) = (each for each in idle if each.name == "EFS")
+
+    assert files.how == "by use: 0.30 USD per GB and month, 0.03 per GB read, 0.06 per GB written"
+
+
 def test_the_control_plane_s_items_are_list_prices_times_what_happens(idle):
     """By hand: 8,760 digests and as many reconciles make 17,520 looks and 26,280 invocations."""
     by_hand = {

@@ -234,7 +234,9 @@ def _beside(
     gib = _volume_gib(resources)
     yield Item(Part.BESIDE, "EBS", gib * USD_PER_GP3_GIB, f"{gib} GiB gp3")
     if kinds["AWS::EFS::FileSystem"]:
-        yield Item(Part.BESIDE, "EFS", None, "by use: 0.30 USD per GB and month, more for transfer")
+        # Source: AWS's price list of EFS, us-east-1: elastic throughput.
+        how = "by use: 0.30 USD per GB and month, 0.03 per GB read, 0.06 per GB written"
+        yield Item(Part.BESIDE, "EFS", None, how)
     for each in resources:
         if each["Type"] == "AWS::FSx::FileSystem":
             yield _lustre(each["Properties"])
