@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
+from aws_cdk.region_info import RegionInfo
 from constructs import Construct
 
 from cdk.network import Network
@@ -33,7 +34,9 @@ class Lustre(Construct):
         existing = file.lustre.existing
         if existing:
             self._open(network, existing.security_group)
-            host = f"{existing.id}.fsx.{file.region}.{_suffix(file.region)}"
+            # FSx names its file systems like its own endpoints in each partition.
+            domain = RegionInfo.get(file.region).domain_suffix
+            host = f"{existing.id}.fsx.{file.region}.{domain}"
             self.target = f"{host}@tcp:/{existing.mount_name}"
             return
         group = network.group(self, "Group", f"Lustre of cluster {file.cluster.name}")
@@ -92,8 +95,3 @@ class Lustre(Construct):
         ]
         network.route_out = [*network.route_out, *made]
         return made
-
-
-def _suffix(region: str) -> str:
-    """Source: FSx names its file systems like its own endpoints in each partition."""
-    return "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"

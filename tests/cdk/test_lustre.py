@@ -155,20 +155,23 @@ def test_one_that_is_there_is_mounted_by_its_id(tmp_path):
     assert all(EXISTING["security_group"] in each for each in opened)
 
 
-def test_one_in_china_has_the_name_of_its_partition(tmp_path):
+@pytest.mark.parametrize(
+    ("where", "domain"), [("cn-north-1", "amazonaws.com.cn"), ("eusc-de-east-1", "amazonaws.eu")]
+)
+def test_one_in_another_partition_has_the_name_of_that(tmp_path, where, domain):
     pool = {
         "instance_types": ["g4dn.xlarge"],
-        "zones": ["cn-north-1a"],
+        "zones": [f"{where}a"],
         "capacity_types": ["on-demand"],
     }
     price = {"g4dn.xlarge": {"on-demand": "0.7"}}
-    region = {"region": "cn-north-1", "prices_usd_per_hour": price, "pools": {"t4": pool}}
-    network = {"vpc": "vpc-0a1b2c3d", "subnets": {"cn-north-1a": "subnet-0a1b2c3d"}}
+    region = {"region": where, "prices_usd_per_hour": price, "pools": {"t4": pool}}
+    network = {"vpc": "vpc-0a1b2c3d", "subnets": {f"{where}a": "subnet-0a1b2c3d"}}
     changes = {"partitions": {"gpu": {"pools": ["t4"], "default": "true"}}}
 
     made = cluster(tmp_path, lustre={"existing": EXISTING}, network=network, **region, **changes)
 
-    assert told_to_mount(made) == {"fs-0a1b2c3d.fsx.cn-north-1.amazonaws.com.cn@tcp:/3a4bcdef"}
+    assert told_to_mount(made) == {f"fs-0a1b2c3d.fsx.{where}.{domain}@tcp:/3a4bcdef"}
 
 
 def test_another_kind_is_another_file_system(made: Stack, tmp_path):

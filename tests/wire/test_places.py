@@ -1,4 +1,4 @@
-"""What a head may be, held against EC2's own table of instance types."""
+"""Regions and their zones; what a head may be, held against EC2's own table of instance types."""
 
 import gzip
 import json
@@ -6,9 +6,11 @@ from pathlib import Path
 
 import moto
 import pytest
+from pydantic import TypeAdapter
 
 from tidegate.wire.catalogue import load_catalogue
-from tidegate.wire.places import with_nvme
+from tidegate.wire.names import Zone
+from tidegate.wire.places import REGIONS, with_nvme
 
 # Answers of DescribeInstanceTypes, which lack the older ones of P3.
 TYPES = json.loads(
@@ -40,3 +42,9 @@ def is_refused(name: str) -> bool:
 def test_a_head_is_told_what_to_take_instead():
     with pytest.raises(ValueError, match=r"take one like m6i\.large or t3\.medium"):
         with_nvme("t2.medium")
+
+
+@pytest.mark.parametrize("region", sorted(REGIONS))
+def test_every_region_s_zones_can_be_named(region):
+    """That of the European Sovereign Cloud begins with four letters."""
+    assert TypeAdapter(Zone).validate_python(f"{region}a") == f"{region}a"

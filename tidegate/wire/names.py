@@ -176,7 +176,7 @@ Region = Annotated[
 Zone = Annotated[
     str,
     _pattern(
-        r"^[a-z]{2}(-[a-z]+)+-\d([a-h]|-[a-z]+-\d[a-z])$", "an availability zone like us-east-1a"
+        r"^[a-z]{2,4}(-[a-z]+)+-\d([a-h]|-[a-z]+-\d[a-z])$", "an availability zone like us-east-1a"
     ),
 ]
 SubnetId = Annotated[str, _pattern(r"^subnet-[0-9a-f]{8,17}$", "a subnet id like subnet-0a1b2c3d")]
