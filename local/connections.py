@@ -37,7 +37,8 @@ class Connection(MotoRequestHandler):
 
     def finish(self) -> None:
         self.server.open_connections.discard(self.connection)
-        super().finish()
+        with suppress(ConnectionError):  # who asked has gone, with what was not yet sent
+            super().finish()
 
     def run_wsgi(self) -> None:
         """One request. It is read to its end first: the rest would be taken for the next one."""

@@ -1,11 +1,18 @@
 """A connection to the local cloud serves one request after the other, each whole."""
 
-from collections.abc import Iterator
+import socket
+import struct
+import sys
+from collections.abc import Callable, Iterator
 from http.client import HTTPConnection, RemoteDisconnected
+from threading import Event, Thread
+from typing import Any
 
 import pytest
 
 from local.cloud import LocalCloud
+from local.connections import Server
+from local.trouble import App, Environ
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 REGIONS = "Action=DescribeRegions&Version=2016-11-15"
@@ -85,3 +92,44 @@ def test_a_cloud_that_stops_answers_nobody_any_more(
         asked(kept, "local", REGIONS)
     kept.close()
     assert asked(connection, "local", REGIONS)[0] == 200
+
+
+class Watched(Server):
+    """Tells what the thread of a connection ended with."""
+
+    def __init__(self, app: App) -> None:
+        super().__init__("127.0.0.1", 0, app)
+        self.troubles: list[BaseException | None] = []
+        self.ended = Event()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        self.troubles.append(sys.exception())
+
+    def shutdown_request(self, request: Any) -> None:
+        super().shutdown_request(request)
+        self.ended.set()
+
+
+def test_who_leaves_before_the_answer_is_no_trouble() -> None:
+    """As somebody's command does that ends with the sandbox: its screen shows no traceback."""
+    has_left = Event()
+
+    def app(_: Environ, start: Callable[..., None]) -> list[bytes]:
+        has_left.wait(60)
+        start("200 OK", [("Content-Type", "text/plain")])
+        return [b"x" * 10_000]
+
+    server = Watched(app)
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    with socket.create_connection(server.server_address[:2]) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        # Its end is a reset, not a farewell.
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    has_left.set()
+
+    assert server.ended.wait(60)
+    assert server.troubles == []
+    server.shutdown()
+    thread.join()
+    server.server_close()
