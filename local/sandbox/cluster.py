@@ -8,6 +8,7 @@ import yaml
 
 from local.cloud import ZONES
 from tidegate.wire.config import load_cluster
+from tidegate.wire.partition_model import NEED_ACCOUNTING
 from tidegate.wire.yaml_file import read_yaml
 
 # How Slurm runs where no machine has a kernel, GPUs and memory of its own.
@@ -27,6 +28,11 @@ KEPT_OF_POOLS = (
 # Changed rather than left out.
 ADAPTED = ("region", "pools", "slurm", "image", "shared_dir", "timings")
 SOLD = ("spot", "on-demand")
+# Whose jobs give way, by Slurm's own words: needs no part of Slurm that is not here.
+PREEMPTION = ("preempttype", "preemptmode", "preemptexempttime")
+BY_TIER = "preempt/partition_prio"
+# What a partition says of preemption, and of a Slurm that knows accounts and QOS.
+GIVES_WAY = ("preempt_mode", "grace_time_s")
 
 # How far the clock of AWS may go ahead of the machines', all in all.
 LATER_MAX_S = 3600.0
@@ -43,8 +49,14 @@ def write_sandbox_file(folder: Path, source: Path | None) -> tuple[Path, list[st
     if source is not None:
         load_cluster(source)
         given, _ = read_yaml(source)
-        left_out = list(_left_out(given))
+        preemption = _preemption(given)
+        left_out = list(_left_out(given, preempts=bool(preemption)))
         made = {**made, **{key: given[key] for key in KEPT if key in given}}
+        made["slurm"]["settings"] |= preemption
+        made["partitions"] = {
+            name: {key: value for key, value in each.items() if key not in _lost(bool(preemption))}
+            for name, each in _mapping(given["partitions"]).items()
+        }
         made["pools"] = {name: _pool(pool) for name, pool in _mapping(given["pools"]).items()}
     else:
         made["name"] = "sandbox"
@@ -55,20 +67,45 @@ def write_sandbox_file(folder: Path, source: Path | None) -> tuple[Path, list[st
     return written, left_out
 
 
-def _left_out(given: dict[str, object]) -> Iterator[str]:
+def _left_out(given: dict[str, object], *, preempts: bool) -> Iterator[str]:
     yield from (key for key in given if key not in (*KEPT, *ADAPTED))
+    for name, partition in _mapping(given["partitions"]).items():
+        yield from (f"partitions.{name}.{key}" for key in partition if key in _lost(preempts))
     for name, pool in _mapping(given["pools"]).items():
-        known = (*KEPT_OF_POOLS, "zones", "capacity_types")
+        known = (*_kept_of(pool), "zones", "capacity_types")
         yield from (f"pools.{name}.{key}" for key in pool if key not in known)
+
+
+def _preemption(given: dict[str, object]) -> dict[str, Any]:
+    """The lines of slurm.conf by which jobs of a lower tier give way; by QOS they do not here."""
+    settings = _mapping(_mapping(given.get("slurm", {})).get("settings", {}))
+    kept = {key: value for key, value in settings.items() if key.lower() in PREEMPTION}
+    is_by_tier = any(str(value).lower() == BY_TIER for value in kept.values())
+    return kept if is_by_tier else {}
+
+
+def _lost(preempts: bool) -> tuple[str, ...]:
+    """What a partition cannot say of a Slurm without accounting."""
+    return NEED_ACCOUNTING if preempts else (*NEED_ACCOUNTING, *GIVES_WAY)
+
+
+def _kept_of(pool: dict[str, Any]) -> tuple[str, ...]:
+    """What is bought by the hour in place of a reservation is not kept without jobs."""
+    if _markets(pool):
+        return KEPT_OF_POOLS
+    return tuple(each for each in KEPT_OF_POOLS if each != "min_nodes")
+
+
+def _markets(pool: dict[str, Any]) -> list[str]:
+    return [each for each in pool["capacity_types"] if each in SOLD]
 
 
 def _pool(given: dict[str, Any]) -> dict[str, Any]:
     """In this cloud's zones, and bought by the hour: what is reserved on AWS is not here."""
-    markets = [each for each in given.get("capacity_types", SOLD) if each in SOLD]
     return {
-        **{key: given[key] for key in KEPT_OF_POOLS if key in given},
+        **{key: given[key] for key in _kept_of(given) if key in given},
         "zones": list(ZONES[: len(given["zones"])]),
-        "capacity_types": markets or ["on-demand"],
+        "capacity_types": _markets(given) or ["on-demand"],
     }
 
 

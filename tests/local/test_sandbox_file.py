@@ -5,6 +5,7 @@ from pathlib import Path
 import yaml
 
 from local.sandbox.cluster import write_sandbox_file
+from tidegate.wire.config import load_cluster
 
 OWN = """
 name: lab
@@ -35,3 +36,62 @@ def test_what_is_bought_for_whom_counts_and_the_rest_is_named(tmp_path: Path) ->
     assert made["budget_by_account"] == {"interns": {"usd_per_day": "3"}}
     assert made["budget_by_user"] == {"grace": {"usd_per_day": "1"}}
     assert left_out == ["tags", "pools.t4.efa"]
+
+
+SHARED_OUT = """
+name: lab
+region: us-east-1
+slurm:
+  accounting: true
+  settings: {PriorityType: priority/multifactor, PreemptType: TYPE, PreemptMode: REQUEUE}
+partitions:
+  lab: {pools: [t4], allow_accounts: [ml], qos: gold, priority_tier: 10, default: true}
+  free: {pools: [t4], preempt_mode: requeue, grace_time_s: 60, max_time_s: 3600}
+  train: {pools: [h100]}
+pools:
+  t4:
+    instance_types: [g4dn.xlarge]
+    zones: [us-east-1c]
+    capacity_types: [spot]
+    min_nodes: 1
+  h100:
+    instance_types: [p5.48xlarge]
+    zones: [us-east-1c]
+    capacity_types: [capacity-block]
+    min_nodes: 8
+reservations:
+  - {id: cr-0123456789abcdef0, kind: capacity-block, instance_type: p5.48xlarge, zone: us-east-1c,
+     count: 8, starts_at: 2027-01-01T11:30:00Z, ends_at: 2027-01-15T11:30:00Z}
+"""
+
+
+def test_accounts_are_named_as_left_out_and_tiers_still_give_way(tmp_path: Path) -> None:
+    file = tmp_path / "lab.yaml"
+    file.write_text(SHARED_OUT.replace("TYPE", "preempt/partition_prio"))
+
+    written, left_out = write_sandbox_file(tmp_path, file)
+
+    made = load_cluster(written)
+    assert made.slurm.settings["PreemptType"] == "preempt/partition_prio"
+    assert "PriorityType" not in made.slurm.settings
+    assert dict(made.partition_settings)["free"] == (
+        ("GraceTime", "60"),
+        ("MaxTime", "60"),
+        ("PreemptMode", "REQUEUE"),
+    )
+    assert dict(made.partition_settings)["lab"] == (("PriorityTier", "10"),)
+    assert left_out == [
+        *("reservations", "partitions.lab.allow_accounts", "partitions.lab.qos"),
+        "pools.h100.min_nodes",
+    ]
+    assert [each.min_nodes for each in made.cluster.pools] == [1, 0]
+
+
+def test_without_accounting_no_qos_preempts(tmp_path: Path) -> None:
+    file = tmp_path / "lab.yaml"
+    file.write_text(SHARED_OUT.replace("TYPE", "preempt/qos"))
+
+    written, left_out = write_sandbox_file(tmp_path, file)
+
+    assert not any(key.startswith("Preempt") for key in load_cluster(written).slurm.settings)
+    assert {"partitions.free.preempt_mode", "partitions.free.grace_time_s"} <= {*left_out}

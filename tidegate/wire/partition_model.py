@@ -89,6 +89,7 @@ TIMES = {
     "over_time_limit_s": "OverTimeLimit",
 }
 FLAGS = {"hidden": "Hidden", "root_only": "RootOnly", "req_resv": "ReqResv"}
+NEED_ACCOUNTING = ("allow_accounts", "deny_accounts", "allow_qos", "deny_qos", "qos")
 _DEF_MEM = ("def_mem_per_cpu_mib", "def_mem_per_gpu_mib", "def_mem_per_node_mib")
 
 
@@ -213,8 +214,7 @@ class PartitionModel(Section):
     @property
     def needs_accounting(self) -> tuple[str, ...]:
         """Its options that mean nothing, or keep every job, without accounting."""
-        named = ("allow_accounts", "deny_accounts", "allow_qos", "deny_qos", "qos")
-        return tuple(name for name in named if getattr(self, name))
+        return tuple(name for name in NEED_ACCOUNTING if getattr(self, name))
 
     @property
     def all_qos(self) -> frozenset[str]:
