@@ -190,6 +190,16 @@ def test_pyxis_needs_an_image_that_holds_it():
     assert told(file_with("g5.xlarge", OWN, containers="pyxis")) == []
 
 
+def test_lustre_without_an_image_that_holds_its_client_is_told():
+    """Without it no node would join, and the head would not boot."""
+    lustre = {"storage_gib": "1200"}
+
+    (warning,) = findings(file_with("g5.xlarge", lustre=lustre))
+    assert (warning.rule, warning.is_error, warning.place) == ("R20", False, "lustre")
+    assert "mount.lustre" in warning.text
+    assert told(file_with("g5.xlarge", OWN, lustre=lustre)) == []
+
+
 def test_images_that_are_baked_hold_enroot_where_a_component_brings_it():
     arn = "arn:aws:imagebuilder:us-east-1:123456789012:component/pyxis/1.x.x"
     baked: dict[str, Any] = {"containers": "pyxis", "images": {"components": [arn]}}
