@@ -23,6 +23,11 @@ from tidegate.cli.main import app
         ("InstanceType: c5.2xlarge, ", "", "has neither InstanceType nor Instances"),
         ("SubnetIds: [subnet-0a1b2c3d]", "SubnetIds: subnet-1", "SubnetIds  must be a list"),
         ("Name: small, ", "", "ComputeResources[0].Name  missing"),
+        (
+            "    - Name: cpu\n",
+            "    - Name: cpu\n      CustomActions: {OnNodeStart: {Sequence: [s3://b/a.sh]}}\n",
+            "CustomActions.OnNodeStart.Sequence[0]  must be a mapping with Script, Args",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_its_place(

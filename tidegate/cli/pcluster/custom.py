@@ -1,12 +1,11 @@
 """What a site adds of its own: scripts at the boot, tags, security groups, faster root volumes."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml
-from tidegate.cli.pcluster.shape import Configuration, Queue
+from tidegate.cli.pcluster.shape import Actions, Configuration, Queue, Script
 from tidegate.wire.deployment import HeadModel
 from tidegate.wire.hooks import HookModel
 from tidegate.wire.pool_models import PoolModel
@@ -51,7 +50,7 @@ def of_cluster(old: Configuration, done: Translated) -> None:
         done.file["hooks"] = hooks
 
 
-def of_login(actions: Mapping[str, Any], place: str, done: Translated) -> None:
+def of_login(actions: Actions, place: str, done: Translated) -> None:
     """The scripts of login nodes, beside those of the head."""
     if hooks := _hooks(actions, OF_LOGIN, ("hooks",), place, done):
         done.file["hooks"] = {**done.file.get("hooks", {}), **hooks}
@@ -112,7 +111,7 @@ def _volume(queue: Queue, place: str, done: Translated) -> Yaml:
 
 
 def _hooks(
-    actions: Mapping[str, Any], words: Mapping[str, str], path: Path, place: str, done: Translated
+    actions: Actions, words: Mapping[str, str], path: Path, place: str, done: Translated
 ) -> Yaml:
     """Their scripts in order. One by HTTP needs its checksum, which only you can make."""
     made: Yaml = {}
@@ -123,7 +122,7 @@ def _hooks(
             means = "scripts do not run then; see hooks.on_head_configured"
             done.lose(f"{place}.{moment}", "hooks", means)
             continue
-        scripts = action.get("Sequence") or [action]
+        scripts = action.sequence or [action]
         for index, script in enumerate(scripts):
             hook = _hook(script, (*path, words[moment], str(index)), f"{place}.{moment}", done)
             if hook:
@@ -131,10 +130,10 @@ def _hooks(
     return made
 
 
-def _hook(script: Mapping[str, Any], path: Path, place: str, done: Translated) -> Yaml:
-    hook: Yaml = {"source": script.get("Script")}
-    if args := script.get("Args"):
-        hook["args"] = [str(each) for each in args]
+def _hook(script: Script, path: Path, place: str, done: Translated) -> Yaml:
+    hook: Yaml = {"source": script.script}
+    if script.args:
+        hook["args"] = [str(each) for each in script.args]
     is_http = str(hook["source"]).startswith("http")
     try:
         HookModel.model_validate(hook | ({"sha256": STAND_IN_SHA256} if is_http else {}))

@@ -48,6 +48,18 @@ class Networking(_Part):
     additional_security_groups: list[str] | None = None
 
 
+class Script(_Part):
+    script: str | None = None
+    args: list[Any] | None = None
+
+
+class Action(Script):
+    sequence: list[Script] | None = None
+
+
+type Actions = dict[str, Action | None]
+
+
 class Image(_Part):
     os: str | None = None
     custom_ami: str | None = None
@@ -118,7 +130,7 @@ class Queue(_Part):
     compute_resources: list[ComputeResource] | None = None
     custom_slurm_settings: dict[str, Any] | None = None
     job_exclusive_allocation: bool | None = None
-    custom_actions: dict[str, dict[str, Any] | None] | None = None
+    custom_actions: Actions | None = None
 
     @property
     def subnets(self) -> list[str]:
@@ -152,7 +164,7 @@ class HeadNode(_Part):
     networking: Networking | None = None
     image: Image | None = None
     local_storage: LocalStorage | None = None
-    custom_actions: dict[str, dict[str, Any] | None] | None = None
+    custom_actions: Actions | None = None
 
 
 class Ssh(_Part):
@@ -166,7 +178,7 @@ class LoginPool(_Part):
     networking: Networking | None = None
     image: Image | None = None
     ssh: Ssh | None = None
-    custom_actions: dict[str, dict[str, Any] | None] | None = None
+    custom_actions: Actions | None = None
 
     @property
     def subnet(self) -> str | None:
