@@ -9,6 +9,8 @@ from tidegate.wire.places import shared_dir
 
 LUSTRE_STEP_GIB, LEAST_LUSTRE_GIB = 2400, 1200
 STAND_IN_GROUP, STAND_IN_MOUNT, STAND_IN_NFS = "sg-00000000", "fsx", "nfs.example:/path"
+STAND_IN_IMAGE = "ami-00000000"
+HOMES, OLD_HOMES = "/home", "/old-home"
 SCRATCH, PERSISTENT = "scratch", "persistent"
 _ARN = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[a-zA-Z0-9-]+")
 
@@ -19,11 +21,30 @@ def shared(old: Configuration, done: Translated) -> None:
         place = f"SharedStorage[{each.name}]"
         directory = f"/{each.mount_dir.strip('/')}"
         is_told = each.ebs_settings or each.file_cache_settings  # then `keys.py` knows it
+        if _are_homes(each, directory, place, done):
+            continue
         if _may_be_shared(directory) and _mounted(each, directory, place, done):
             continue
         if not is_told:
             done.lose(place, "storage", f"{each.storage_type} at {directory} is not mounted")
+    if "lustre" in done.file and "image" not in done.file:
+        done.file["image"] = None
+        text = "one of yours with FSx for Lustre's client, as ParallelCluster's have it: images.md"
+        done.gaps.append(Gap(("image",), text, STAND_IN_IMAGE))
     _key(old, done)
+
+
+def _are_homes(each: SharedStorage, directory: str, place: str, done: Translated) -> bool:
+    """Homes are in the shared folder here; those of before are mounted beside it, to be copied."""
+    if directory != HOMES or each.ebs_settings or each.file_cache_settings:
+        return False
+    means = "is not mounted: homes are in SHARED_DIR/home here; copy them there (users.md)"
+    settings = each.efs_settings or FileSystem()
+    if each.storage_type == "Efs" and settings.file_system_id:
+        _beside(done).append({"directory": OLD_HOMES, "efs": settings.file_system_id})
+        means = f"is at {OLD_HOMES}: homes are in SHARED_DIR/home here; copy them (users.md)"
+    done.lose(place, "storage", f"{each.storage_type} at {HOMES} {means}")
+    return True
 
 
 def _mounted(each: SharedStorage, directory: str, place: str, done: Translated) -> bool:
