@@ -7,7 +7,6 @@ template against us-east-1's alone.
 from functools import cache
 
 import pytest
-from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
 from tests.cdk.made import Stack, synthesized
 from tests.cdk.variants import VARIANTS, stacks_of
@@ -63,6 +62,11 @@ def is_made(region: str, kind: str) -> bool:
 
 @cache
 def types_of(region: str) -> frozenset[str]:
+    # Here: each process of a test run would import it for half a second, to collect this file.
+    from cfnlint.schema.manager import (  # type: ignore[import-untyped]
+        PROVIDER_SCHEMA_MANAGER,
+    )
+
     return frozenset(PROVIDER_SCHEMA_MANAGER.get_resource_types(region))
 
 

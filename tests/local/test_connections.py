@@ -122,7 +122,7 @@ def test_who_leaves_before_the_answer_is_no_trouble() -> None:
     server = Watched(app)
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    with socket.create_connection(server.server_address[:2]) as client:
+    with socket.create_connection(("127.0.0.1", server.server_port)) as client:
         client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         # Its end is a reset, not a farewell.
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
