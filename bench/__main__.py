@@ -9,6 +9,7 @@ from pathlib import Path
 from bench import (
     calls,
     cold_start,
+    goodput,
     interruption,
     interruption_real,
     interruption_storm,
@@ -27,7 +28,7 @@ from local.slurm.daemons import why_not_here
 
 def main() -> None:
     parts = [planner, calls, ledger, cold_start, synthesis, interruption, resume, why, simulate]
-    parts.append(interruption_storm)
+    parts += [interruption_storm, goodput]
     if reason := why_not_here():
         print(f"nothing on real Slurm: {reason}")
     else:
