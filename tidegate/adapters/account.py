@@ -194,6 +194,23 @@ class Account:
         ]
         return any(self._pages("ec2", "describe_vpc_endpoints", "VpcEndpoints", Filters=filters))
 
+    def endpoint_zones(self, region: str) -> Mapping[str, frozenset[str]]:
+        """Service -> the zones where AWS has an interface endpoint to it. In China some services
+        are named the other way round: what comes behind the region says which it is.
+        """
+        pages = self._pages(
+            "ec2",
+            "describe_vpc_endpoint_services",
+            "ServiceDetails",
+            Filters=[{"Name": "service-type", "Values": ["Interface"]}],
+        )
+        found = ((each["ServiceName"].partition(f".{region}."), each) for each in pages)
+        return {
+            name: frozenset(each["AvailabilityZones"])
+            for (_, region_and_dots, name), each in found
+            if region_and_dots
+        }
+
     def vpc_of_security_group(self, group_id: str) -> str | None:
         ec2 = self.clients("ec2")
         answer = self._ask(lambda: ec2.describe_security_groups(GroupIds=[group_id]))

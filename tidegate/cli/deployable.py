@@ -302,6 +302,13 @@ def _ways_out(file: ClusterFile, account: Account) -> Found:
     yield from ways_out.problems(file, account)
 
 
+def _endpoints(file: ClusterFile, account: Account) -> Found:
+    """Interface endpoints are to be had in the head's zone."""
+    if not file.network.endpoints:
+        yield Needless("the file names none")
+    yield from ways_out.endpoint_problems(file, account)
+
+
 def _existing_parts(file: ClusterFile, account: Account) -> Found:
     """Head, file system and secret that exist are there, in the network of the file."""
     if file.existing == ExistingModel():
@@ -349,5 +356,5 @@ def _some(names: list[str]) -> str:
 
 CHECKS: tuple[Check, ...] = (
     *(_offerings, _quotas, _addresses, _spot_role, _images, _disk_key),
-    *(_own_network, _existing_network, _ways_out, _existing_parts),
+    *(_own_network, _existing_network, _ways_out, _endpoints, _existing_parts),
 )

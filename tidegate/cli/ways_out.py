@@ -30,6 +30,22 @@ def problems(file: ClusterFile, account: Account) -> Iterator[Problem]:
             yield Problem(("network", "subnets", zone), f"{subnet_id}: {text}")
 
 
+def endpoint_problems(file: ClusterFile, account: Account) -> Iterator[Problem]:
+    """Interface endpoints that AWS does not have in the head's zone, where they are made.
+
+    Source: EC2 API reference, DescribeVpcEndpointServices; terraform-aws-modules/terraform-aws-vpc
+    #785 has the refusal: "does not support the availability zone of the subnet".
+    """
+    zones_of = account.endpoint_zones(file.region) if file.network.endpoints else {}
+    for index, service in enumerate(file.network.endpoints):
+        zones = zones_of.get(service, frozenset())
+        if file.head_zone not in zones:
+            there = f"it is in {', '.join(sorted(zones))}: take such a head.zone"
+            text = there if zones else f"nor elsewhere in {file.region}"
+            place = ("network", "endpoints", index)
+            yield Problem(place, f"AWS has no endpoint to {service} in {file.head_zone}; {text}")
+
+
 def _faults(file: ClusterFile, zone: str, subnet: Subnet, route: str) -> Iterator[str]:
     if not route:
         yield (
