@@ -14,7 +14,7 @@ from cdk.bootstrap import AgentNames, head_host, head_values, zone_name
 from cdk.bundles import read_bundles, store, store_file
 from cdk.events import Events
 from cdk.images import HeadImage
-from cdk.machine import boot_parameter, machine, read_boot_parameter, rights_to_boot
+from cdk.machine import attach, boot_parameter, machine, read_boot_parameter, rights_to_boot
 from cdk.mounts import mount_more
 from cdk.network import Network
 from cdk.nodes import shared_names
@@ -70,6 +70,7 @@ class Head(Construct):
             *statements.read_packages(self, values.repository if values.installs else None),
         ]
         self.role = self._role(file, storage, queues, events, more)
+        attach(self.role, file.head.policies)
         user_data = with_proxy(head_user_data(values, parameter.ref), file.network.proxy)
         judge_user_data(self, user_data)
         self.instance = self._instance(file, network, image, user_data, volume_id)

@@ -12,7 +12,7 @@ from cdk.bootstrap import login_values, zone_name
 from cdk.bundles import read_bundles, store
 from cdk.events import Events
 from cdk.images import HeadImage
-from cdk.machine import boot_parameter, machine, read_boot_parameter, rights_to_boot
+from cdk.machine import attach, boot_parameter, machine, read_boot_parameter, rights_to_boot
 from cdk.mounts import mount_more
 from cdk.network import Network
 from cdk.nodes import shared_names
@@ -62,6 +62,7 @@ class Login(Construct):
             *statements.read_packages(self, values.repository if values.installs else None),
         ]
         role = self._role(values, storage, events, more)
+        attach(role, file.login.policies)
         profile = iam.CfnInstanceProfile(self, "Profile", roles=[role.role_name])
         self.instances = [
             machine(

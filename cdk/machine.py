@@ -1,6 +1,6 @@
 """Machines that stay, the head and login nodes, and what all machines of a cluster may."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from aws_cdk import CfnTag, Fn, Stack
 from aws_cdk import aws_ec2 as ec2
@@ -96,6 +96,12 @@ def rights_to_boot(
         statements.tell_of_boot(events.bus.event_bus_arn),
         statements.session_manager(),
     )
+
+
+def attach(role: iam.Role, policies: Iterable[str]) -> None:
+    """A site's own policies, by their ARNs: jobs and people do not reach the machine's role."""
+    for index, arn in enumerate(policies):
+        role.add_managed_policy(iam.ManagedPolicy.from_managed_policy_arn(role, f"Own{index}", arn))
 
 
 def boot_parameter(scope: Construct, file: ClusterFile, role: str, text: str) -> ssm.CfnParameter:

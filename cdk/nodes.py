@@ -17,7 +17,7 @@ from cdk.bootstrap import SharedNames, log_group, node_values
 from cdk.bundles import read_bundles, store
 from cdk.events import Events
 from cdk.images import Images
-from cdk.machine import rights_to_boot
+from cdk.machine import attach, rights_to_boot
 from cdk.mounts import load_data_sets, mount_more
 from cdk.network import Network
 from cdk.proxy import with_proxy
@@ -92,6 +92,7 @@ class Nodes(Construct):
             *self._logs(file),
         ]
         self.role = self._role(storage, events, more)
+        attach(self.role, file.node_policies)
         self._profile = iam.CfnInstanceProfile(self, "Profile", roles=[self.role.role_name])
         self.templates = {}
         cluster = file.cluster

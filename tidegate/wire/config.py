@@ -78,6 +78,7 @@ class ClusterFile:
     backup_days: int
     log_days: int
     permissions_boundary: str | None = None
+    node_policies: tuple[str, ...] = ()
     image_id: str | None = None
     installs_driver: bool = False
     images: ImagesModel | None = None
@@ -228,6 +229,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         backup_days=model.backup_days,
         log_days=model.logs.retention_days,
         permissions_boundary=model.permissions_boundary,
+        node_policies=model.node_policies,
         image_id=model.image if model.image.startswith(OWN_IMAGE) else None,
         installs_driver=model.image in OS_OF_IMAGE and model.image != DLAMI,
         images=model.images,

@@ -231,6 +231,9 @@ class HeadModel(Section):
     security_groups: names.SecurityGroups = Field(
         default=(), description="more security groups of it, of network.vpc, beside Tidegate's own"
     )
+    policies: names.Policies = Field(
+        default=(), description="IAM policies of your own for what root runs on it, beside its own"
+    )
     generation: PositiveCount = Field(
         default=1, description="counted up to have a new head made; see docs/recovery.md"
     )

@@ -45,6 +45,9 @@ class LoginModel(Section):
     security_groups: names.SecurityGroups = Field(
         default=(), description="more security groups of it, of network.vpc, beside Tidegate's own"
     )
+    policies: names.Policies = Field(
+        default=(), description="IAM policies of your own for what root runs on it, beside its own"
+    )
     ssh_from: Annotated[
         tuple[Annotated[str, AfterValidator(_source)], ...], AfterValidator(names.no_repeats)
     ] = Field(

@@ -201,6 +201,11 @@ class ClusterModel(Section):
     tags: Tags = Field(
         default_factory=dict, description="on all that the stacks make and nodes are launched with"
     )
+    node_policies: names.Policies = Field(
+        default=(),
+        description="IAM policies of your own for what root runs on nodes, like scripts in hooks;"
+        " jobs do not have them: see job_role",
+    )
     permissions_boundary: names.PolicyArn | None = Field(
         default=None, description="an IAM policy that bounds every role of the stack"
     )

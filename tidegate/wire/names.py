@@ -204,6 +204,8 @@ SecretArn = Annotated[
 PolicyArn = Annotated[
     str, _pattern(r"^arn:aws[a-z-]*:iam::(\d{12}|aws):policy/.+$", "an IAM policy's ARN")
 ]
+# As many as a role has at most. Source: IAM's quotas, managed policies attached to a role.
+Policies = Annotated[tuple[PolicyArn, ...], at_most(10), AfterValidator(no_repeats)]
 KeyArn = Annotated[
     str,
     _pattern(
