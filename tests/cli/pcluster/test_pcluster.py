@@ -113,6 +113,36 @@ def test_networks_are_told_where_they_differ():
     assert file.efa == {"direct-b"}
 
 
+RIGHTS = """
+  Iam:
+    AdditionalIamPolicies:
+      - Policy: arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore
+      - Policy: arn:aws:iam::123456789012:policy/head
+"""
+
+
+def test_policies_of_the_head_come_along(tmp_path: Path):
+    """Session Manager it has anyway; what no policy says is lost."""
+    file = changed(tmp_path, "HeadNode:\n", f"HeadNode:{RIGHTS}")
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert good(done).head.policies == ("arn:aws:iam::123456789012:policy/head",)
+
+    own = "HeadNode:\n  Iam: {S3Access: [{BucketName: ours}]}\n"
+    file = changed(tmp_path, "HeadNode:\n", own)
+    assert codes(CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])) == {"rights"}
+
+
+def test_a_policy_that_is_none_is_told(tmp_path: Path):
+    own = "HeadNode:\n  Iam: {AdditionalIamPolicies: [{Policy: AmazonS3FullAccess}]}\n"
+    file = changed(tmp_path, "HeadNode:\n", own)
+
+    ran = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
+
+    assert codes(ran) == {"rights"}
+    assert "are left out: must be an IAM policy's ARN" in ran.stderr
+
+
 HOME = "SharedStorage: [{{Name: home, MountDir: /home, StorageType: {}}}]\nScheduling:"
 
 

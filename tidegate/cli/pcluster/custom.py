@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pydantic import BaseModel, ValidationError
 
 from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml
-from tidegate.cli.pcluster.shape import Actions, Configuration, Queue, Script
+from tidegate.cli.pcluster.shape import Actions, Configuration, MachineIam, Queue, Script
 from tidegate.wire.deployment import HeadModel
 from tidegate.wire.hooks import HookModel
 from tidegate.wire.pool_models import PoolModel
@@ -18,6 +18,8 @@ from tidegate.wire.tags import Tags
 OF_NODES = {"OnNodeStart": "on_node_start", "OnNodeConfigured": "on_node_configured"}
 OF_HEAD = {"OnNodeConfigured": "on_head_configured"}
 OF_LOGIN = {"OnNodeConfigured": "on_login_configured"}
+# Session Manager comes with every machine.
+HAS_ALREADY = ":policy/AmazonSSMManagedInstanceCore"
 STAND_IN_SHA256 = "0" * 64
 
 type Path = tuple[str, ...]
@@ -45,9 +47,23 @@ def of_cluster(old: Configuration, done: Translated) -> None:
     groups = head.networking.additional_security_groups if head.networking else None
     if own := _groups(groups or [], "HeadNode", done):
         done.file.setdefault("head", {})["security_groups"] = own
+    if policies := of_machine(head.iam, "HeadNode", done):
+        done.file.setdefault("head", {})["policies"] = policies
     actions = head.custom_actions or {}
     if hooks := _hooks(actions, OF_HEAD, ("hooks",), "HeadNode.CustomActions", done):
         done.file["hooks"] = hooks
+
+
+def of_machine(iam: MachineIam | None, place: str, done: Translated) -> list[str]:
+    """Policies of the machine's role, which root alone has here, as with Imds.Secured there."""
+    named = [each.policy for each in (iam.additional_iam_policies if iam else None) or ()]
+    found = [each for each in named if not each.endswith(HAS_ALREADY)]
+    try:
+        return list(HeadModel.model_validate({"policies": found}).policies)
+    except ValidationError as error:
+        means = f"are left out: {reason(error, HeadModel)}"
+        done.lose(f"{place}.Iam.AdditionalIamPolicies", "rights", means)
+        return []
 
 
 def of_login(actions: Actions, place: str, done: Translated) -> None:

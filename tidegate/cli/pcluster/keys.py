@@ -33,11 +33,18 @@ def _light(means: str, *unless: object) -> Lost:
     return Lost("without-harm", means, is_heavy=False, unless=unless)
 
 
+def _rights(above: str, *keys: str) -> dict[str, Lost]:
+    return {f"{above}.{key}": MACHINE_RIGHTS for key in keys}
+
+
 OFF = (False,)
 RIGHTS = Lost(
     "rights",
-    "jobs and head have no further AWS rights, so what reads S3 or ECR fails; give jobs a role of"
-    " their own: job_role",
+    "jobs have no AWS rights, so what reads S3 or ECR fails; give them a role of their own:"
+    " job_role",
+)
+MACHINE_RIGHTS = Lost(
+    "rights", "the machine's role has Tidegate's own rights; add yours as policies (IAM, by ARN)"
 )
 GROUPS = Lost("security-groups", "its machines are in the stack's own group as well")
 TAGS = Lost("tags", "tags are the whole cluster's: its nodes alone cannot bear them")
@@ -86,6 +93,7 @@ TRANSLATED = frozenset(
         *("Monitoring.Logs.CloudWatch.Enabled", "Monitoring.Logs.CloudWatch.RetentionInDays"),
         *("DevSettings.Timeouts.ComputeNodeBootstrapTimeout", "Tags", "HeadNode.CustomActions"),
         *("HeadNode.Networking.AdditionalSecurityGroups", f"{_QUEUE}.CustomActions"),
+        *(f"{each}.Iam.AdditionalIamPolicies" for each in ("HeadNode", _LOGIN)),
         *(f"{_QUEUE}.Networking.AdditionalSecurityGroups", f"{_ROOT}.RootVolume.Iops"),
         *(f"{_ROOT}.RootVolume.Throughput", f"{_LOGIN}.Name", f"{_LOGIN}.Count"),
         *(f"{_LOGIN}.InstanceType", f"{_LOGIN}.Image.CustomAmi", f"{_LOGIN}.CustomActions"),
@@ -100,14 +108,16 @@ TRANSLATED = frozenset(
 LOST: Mapping[str, Lost] = MappingProxyType(
     {
         f"{_LOGIN}.Dcv": DESKTOP,
-        f"{_LOGIN}.Iam": RIGHTS,
+        **_rights(f"{_LOGIN}.Iam", "InstanceRole", "InstanceProfile"),
         f"{_LOGIN}.GracetimePeriod": _light("a login node that goes does not wait for people"),
         f"{_LOGIN}.Networking.SecurityGroups": GROUPS,
         f"{_LOGIN}.Networking.Proxy.HttpProxyAddress": _light("they go through the head's proxy"),
         "HeadNode.DisableSimultaneousMultithreading": _light("the head keeps its threads", False),
         "HeadNode.Networking.SecurityGroups": GROUPS,
         "HeadNode.Networking.ElasticIp": _light("no fixed address: use Session Manager", False),
-        "HeadNode.Ssh": _light("no SSH port: people use Session Manager"),
+        "HeadNode.Ssh": _light(
+            "no SSH port and no key pair: people use Session Manager, or network.instance_connect"
+        ),
         f"{_LOGIN}.Ssh.KeyName": _light("no EC2 key pair: people bring keys (tidegate user add)"),
         "HeadNode.LocalStorage.RootVolume.VolumeType": Lost(
             VOLUME.code, VOLUME.means, unless=("gp3", "gp2")
@@ -123,7 +133,7 @@ LOST: Mapping[str, Lost] = MappingProxyType(
         ),
         "HeadNode.LocalStorage.EphemeralVolume.MountDir": SCRATCH,
         "HeadNode.Dcv": DESKTOP,
-        "HeadNode.Iam": RIGHTS,
+        **_rights("HeadNode.Iam", "InstanceRole", "InstanceProfile", "S3Access"),
         "HeadNode.Imds.Secured": _light("only root and the agent reach IMDS on the head", True),
         "Scheduling.ScalingStrategy": _light(
             "a job of several nodes gets all of them or none", "all-or-nothing"
@@ -228,7 +238,7 @@ LOST: Mapping[str, Lost] = MappingProxyType(
         "DeploymentSettings.LambdaFunctionsVpcConfig": Lost(
             "functions-network", "functions run outside of your network"
         ),
-        "DeploymentSettings.DefaultUserHome": _light("homes are on the head", "Shared"),
+        "DeploymentSettings.DefaultUserHome": _light("the system's own user has its home on each machine", "Shared"),
     }
 )
 

@@ -35,6 +35,8 @@ def login(old: Configuration, region: str, places: Places, done: Translated) -> 
         made |= _checked({"security_groups": groups}, first, where, done)
     if first.ssh and first.ssh.allowed_ips:
         made |= _checked({"ssh_from": [first.ssh.allowed_ips]}, first, "Ssh.AllowedIps", done)
+    if policies := custom.of_machine(first.iam, _place(first), done):
+        made["policies"] = policies
     done.file["login"] = made
     custom.of_login(first.custom_actions or {}, f"{_place(first)}.CustomActions", done)
 

@@ -159,7 +159,16 @@ class Scheduling(_Part):
     slurm_settings: Settings | None = None
 
 
+class Policy(_Part):
+    policy: str
+
+
+class MachineIam(_Part):
+    additional_iam_policies: list[Policy] | None = None
+
+
 class HeadNode(_Part):
+    iam: MachineIam | None = None
     instance_type: str | None = None
     networking: Networking | None = None
     image: Image | None = None
@@ -173,6 +182,7 @@ class Ssh(_Part):
 
 class LoginPool(_Part):
     name: str = "login"
+    iam: MachineIam | None = None
     count: int = Field(default=1, ge=0)
     instance_type: str | None = None
     networking: Networking | None = None
