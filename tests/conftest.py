@@ -9,11 +9,13 @@ import os
 import sys
 from collections.abc import Generator
 from fcntl import LOCK_EX, flock
+from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.testing
 from hypothesis import HealthCheck, settings
 
 # Both are read when aws_cdk is imported, wherever that is first: its own validation doubles the
@@ -24,6 +26,10 @@ os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.envir
 # Time passes on a busy machine, whatever the code does: no example is too slow.
 settings.register_profile("tidegate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tidegate")
+
+# A process of its own builds the command line's tree of commands once. So do the tests, which call
+# it hundreds of times in one process: to build it takes twenty times as long as to show a help.
+typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]
 
 REAL_PATH = "real path:"
 
