@@ -16,7 +16,7 @@ from cdk.wheels import Target, add_wheels, cache_of, cached, digest, own_files
 from userdata import bundle
 
 # botocore's; what the agent calls.
-SERVICES = ("events", "s3", "sqs")
+SERVICES = ("events", "s3", "sqs", "sts")
 # Those of Ubuntu 24.04 and Debian 13. Ours are written for 3.13; tests hold that the agent's run
 # on 3.12 as well.
 PYTHONS = ("3.12", "3.13")

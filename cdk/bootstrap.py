@@ -18,7 +18,7 @@ from tidegate.wire.node_models import HEAD_OS, GpuModel
 from tidegate.wire.topology_rules import tells_place
 from userdata.containers import Containers
 from userdata.directory import Directory, asked
-from userdata.monitoring import METRICS_DIR, Monitoring
+from userdata.monitoring import METRICS_DIR, Monitoring, RemoteWrite
 from userdata.render import (
     BundleAt,
     GpuSettings,
@@ -144,8 +144,13 @@ def _has_slurm_metrics(file: ClusterFile) -> bool:
 def _monitoring(file: ClusterFile) -> Monitoring | None:
     if not file.monitoring.prometheus:
         return None
-    days = file.monitoring.retention_days
-    return Monitoring(file.cluster.name, days, has_slurm=_has_slurm_metrics(file))
+    found, write = file.monitoring, file.monitoring.remote_write
+    return Monitoring(
+        file.cluster.name,
+        found.retention_days,
+        has_slurm=_has_slurm_metrics(file),
+        remote_write=RemoteWrite(write.url, write.region, write.role or "") if write else None,
+    )
 
 
 def _has_task_prolog(file: ClusterFile) -> bool:

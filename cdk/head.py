@@ -68,6 +68,7 @@ class Head(Construct):
             *statements.read_hooks(self, (each.source for each in file.head_hooks)),
             *(statements.read_secret(each, "Directory") for each in file.directory_secrets),
             *statements.read_packages(self, values.repository if values.installs else None),
+            *_write_metrics(self, file),
         ]
         self.role = self._role(file, storage, queues, events, more)
         attach(self.role, file.head.policies)
@@ -173,6 +174,22 @@ def agent_statements(
         ),
         *([_hand_in(file, storage)] if file.report else []),
     )
+
+
+def _write_metrics(scope: Construct, file: ClusterFile) -> Sequence[iam.PolicyStatement]:
+    """To the one workspace; or as the role that another account's is written by."""
+    write = file.monitoring.remote_write
+    if write is None:
+        return ()
+    if write.role:
+        return (statements.statement("Metrics", ["sts:AssumeRole"], [write.role]),)
+    arn = Stack.of(scope).format_arn(
+        service="aps",
+        region=write.region,
+        resource="workspace",
+        resource_name=write.workspace,
+    )
+    return (statements.statement("Metrics", ["aps:RemoteWrite"], [arn]),)
 
 
 def _hand_in(file: ClusterFile, storage: Storage) -> iam.PolicyStatement:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from userdata.bundle import Bundle, assignments, pack, read, read_stage
 from userdata.directory import Directory
-from userdata.monitoring import EXPORTER, PACKAGES_OF_HEAD, monitoring_files
+from userdata.monitoring import EXPORTER, PACKAGES_OF_HEAD, monitoring_files, monitoring_settings
 from userdata.node_bundle import baked_stages, node_bundle
 from userdata.packages import (
     ACCOUNTING,
@@ -197,7 +197,7 @@ def _head_settings(values: HeadValues) -> dict[str, str]:
             values.installs,
         ),
         **({"DIRECTORY_SECRET": values.directory.secret} if values.directory else {}),
-        **({"METRICS_DAYS": str(values.monitoring.retention_days)} if values.monitoring else {}),
+        **monitoring_settings(values.monitoring),
         **repository_settings(values.repository),
         **_settings_of_both(values.munge, values.shared),
     }

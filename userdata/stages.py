@@ -82,6 +82,7 @@ HEAD_STAGES = (
     "head/agent",
     "head/site_check",
     "head/login",
+    "head/remote_write",
     "head/prometheus",
     "head/on_head_configured",
 )

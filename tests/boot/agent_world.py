@@ -25,15 +25,18 @@ from local.machine import Machine, MachineSpec
 from local.waiting import wait_for
 from local.world import World, WorldSettings
 from tests.e2e.restart_world import run
-from userdata.monitoring import METRICS_DIR, Monitoring
+from userdata.monitoring import METRICS_DIR, REMOTE_WRITE_TOKEN, Monitoring, RemoteWrite
 from userdata.render import BundleAt, HeadValues
 
 ROOT = Path(__file__).parents[2]
 PROMETHEUS = "http://127.0.0.1:9090/api/v1"
+# Out of reach here: what came of the writes is tests/userdata/test_remote_write.py's to see.
+WORKSPACE = RemoteWrite("http://127.0.0.1:9/workspaces/ws-1/api/v1/remote_write", "us-east-1")
 HAS_PROMETHEUS = all(map(shutil.which, ("prometheus", "prometheus-node-exporter")))
 HOME = "/opt/tidegate/agent"
+RELAY_LOG = "/var/log/units/tidegate-remote-write.log"
 # Of the running agent: its command line, and the compiled code that it loaded.
-LOOK = """pid=$(pgrep -u slurm -f {home}) || exit 0
+LOOK = """pid=$(pgrep -u slurm -f '{home}/[0-9a-f]*$') || exit 0
 tr '\\0' ' ' </proc/$pid/cmdline; echo
 grep -oE '/[^ ]*pydantic_core[^ ]*' /proc/$pid/maps | sort -u
 """
@@ -55,6 +58,7 @@ class Stage:
     def scraped(self) -> dict[str, Any]:
         """What came of the agent's metrics, once they are there."""
         wait_for(lambda: self.asked("tidegate_agent_slurm_up == 1"))
+        wait_for(lambda: "tried again" in self.head.run(["cat", RELAY_LOG]).stdout)
         rules = self.head.run(["curl", "-s", f"{PROMETHEUS}/rules"]).stdout
         return {
             "agent": self.asked('{__name__=~"tidegate_(agent|slurm).*",kind=""}'),
@@ -63,6 +67,9 @@ class Stage:
             "alerts": sum(each["type"] == "alerting" for each in all_rules(json.loads(rules))),
             "listens": run(self.head, "ss -Hltn | awk '{print $4}'").split(),
             "mode": run(self.head, "stat -c '%U %a' /run/tidegate/metrics/*"),
+            "secret": run(self.head, f"stat -c '%U %G %a' {REMOTE_WRITE_TOKEN}"),
+            "relay": run(self.head, "ps -o user= -p $(pgrep -f [r]emote-write)").split(),
+            "relay_says": run(self.head, f"cat {RELAY_LOG}"),
             "log": run(self.head, "cat /var/log/units/prometheus*")[-2000:],
         }
 
@@ -103,7 +110,8 @@ def scenario(whole: Path) -> dict[str, Any]:
         plain = values
         if HAS_PROMETHEUS:
             told = (*way, ("TIDEGATE_METRICS_DIR", METRICS_DIR))
-            values = replace(values, agent_env=told, monitoring=Monitoring("dev", interval_s=1))
+            monitoring = Monitoring("dev", interval_s=1, remote_write=WORKSPACE)
+            values = replace(values, agent_env=told, monitoring=monitoring)
         stage = Stage(boot(cloud, world, values))
         head = stage.head
         assert wait_for(lambda: READY in head.console.read_text()), head.console.read_text()
@@ -118,6 +126,8 @@ def scenario(whole: Path) -> dict[str, Any]:
         seen |= {"second": stage.look(), "second_s": agent_started_s(cloud) - changed_s}
         wait_for(lambda: not daemons(head))
         seen["daemons_after"] = daemons(head)
+        wait_for(lambda: not run(head, "pgrep -f [r]emote-write || true").split())
+        seen["secret_after"] = run(head, f"ls {REMOTE_WRITE_TOKEN} 2>/dev/null || true")
 
         data_of_head(cloud, replace(plain, agent=tampered(cloud, whole)))
         wait_for(lambda: "agent_code failed" in head.console.read_text())

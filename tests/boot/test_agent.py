@@ -64,18 +64,25 @@ def test_prometheus_of_the_head_scrapes_what_the_agent_wrote(scraped):
     assert agent["tidegate_agent_slurm_up head"] == 1, scraped["log"]
     assert agent["tidegate_agent_digests_total sent head"] >= 1
     assert agent["tidegate_slurm_jobs pending head"] == 0
-    assert scraped["up"] == {"up head": 1}
+    assert scraped["up"] == {"up head": 1, "up prometheus": 1}
     assert scraped["disk"]
     assert scraped["alerts"] >= 17
 
 
 def test_what_watches_the_head_is_heard_on_the_head_alone(scraped):
     """Jobs on nodes reach every port of the head, by its security group."""
-    ours = [each for each in scraped["listens"] if each.endswith((":9090", ":9100"))]
+    ours = [each for each in scraped["listens"] if each.endswith((":9090", ":9091", ":9100"))]
 
-    assert sorted(ours) == ["127.0.0.1:9090", "127.0.0.1:9100"]
+    assert sorted(ours) == ["127.0.0.1:9090", "127.0.0.1:9091", "127.0.0.1:9100"]
     assert scraped["mode"].splitlines() == ["slurm 644", "slurm 644"]
+
+
+def test_what_signs_for_prometheus_is_the_agent_s_user_and_its_secret_no_one_else_s(scraped):
+    assert scraped["relay"] == ["slurm"]
+    assert scraped["secret"].split() == ["prometheus", "slurm", "440"]
+    assert "Metrics do not reach the workspace, and are tried again" in scraped["relay_says"]
 
 
 def test_a_deployment_without_prometheus_stops_it(seen, scraped):
     assert seen["daemons_after"] == []
+    assert seen["secret_after"].split() == []

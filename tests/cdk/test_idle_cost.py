@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from cdk.schedules import RECONCILE
 from tests.cdk.made import CLUSTERS, Stack, dev_file, synthesized
+from tests.cdk.variants import WORKSPACE
 from tidegate.agent import loop, run
 from tidegate.cli import cost
 from tidegate.cli.cost import IDLE, Item, Part, bill, busy, total
@@ -236,3 +237,13 @@ def test_command_says_what_to_do_without_templates(tmp_path):
 
     assert told.exit_code == 1
     assert "npx cdk synth" in told.output
+
+
+def test_metrics_that_go_elsewhere_are_said_to_cost(tmp_path_factory):
+    write = {"url": WORKSPACE}
+    on = {"prometheus": "true", "remote_write": write}
+
+    found = items_of(tmp_path_factory.mktemp("on"), monitoring=on)["metrics elsewhere"]
+
+    assert (found.usd, found.how[:16]) == (None, "by use: 0.90 USD")
+    assert "metrics elsewhere" not in items_of(tmp_path_factory.mktemp("off"))

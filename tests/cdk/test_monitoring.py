@@ -1,11 +1,15 @@
 """What Prometheus adds to head and nodes, and that nothing of it is there without it."""
 
+from typing import Any
+
 import pytest
 
 from cdk.bootstrap import head_values, node_values, slurm_values
 from local.boot.bundles import opened
 from local.boot.values import AT as BUNDLE
+from tests.cdk.made import Stack, joined
 from tests.cdk.test_bootstrap import AGENT, AT, SHARED, cluster_file
+from tests.cdk.variants import METRICS_ROLE, WORKSPACE, cluster_stack, stacks_of
 from userdata.render import (
     HeadValues,
     NodeValues,
@@ -40,7 +44,7 @@ def test_without_it_nothing_is_rendered() -> None:
     files = opened(head_bundle(head()))
     assert not [name for name in files if name.startswith("files/") and "prom" in name]
     assert "files/tidegate.rules.yml" not in files
-    for word in ("prometheus", "METRICS", "EXPORTERS"):
+    for word in ("prometheus", "METRICS", "EXPORTERS", "REMOTE_WRITE"):
         assert word not in told
 
 
@@ -97,3 +101,50 @@ def test_slurmctld_serves_metrics_where_its_release_can_and_nothing_is_private(
 
 def test_a_release_that_serves_metrics_serves_none_without_prometheus() -> None:
     assert "MetricsType" not in slurm_conf(slurm_values(cluster_file(slurm=SLURM)))
+
+
+def test_the_head_writes_to_the_workspace_of_the_file_and_to_no_other(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    found = metrics_right(cluster_stack(stacks_of(tmp_path_factory, "metrics elsewhere")))
+
+    assert found["Action"] == "aps:RemoteWrite"
+    assert joined(found["Resource"]).endswith(":workspace/ws-0a1b2c3d-4e5f")
+    assert ":aps:eu-west-1:" in joined(found["Resource"])
+
+
+def test_another_account_s_workspace_is_written_to_by_its_role_alone(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    stacks = stacks_of(tmp_path_factory, "metrics of another account")
+    found = metrics_right(cluster_stack(stacks))
+
+    assert (found["Action"], found["Resource"]) == ("sts:AssumeRole", METRICS_ROLE)
+
+
+def test_without_a_workspace_the_head_has_no_right_for_one(dev: Stack) -> None:
+    assert not [each for each in rights_of_head(dev) if each["Sid"] == "Metrics"]
+
+
+def test_the_relay_is_told_where_and_prometheus_writes_to_the_relay() -> None:
+    on = ON | {"remote_write": {"url": WORKSPACE, "role": METRICS_ROLE}}
+    told = head_parameter(head(monitoring=on), BUNDLE)
+    config = opened(head_bundle(head(monitoring=on)))["files/prometheus.yml"]
+
+    assert f"REMOTE_WRITE_URL={WORKSPACE}\n" in told
+    assert "REMOTE_WRITE_REGION=eu-west-1\n" in told
+    assert f"REMOTE_WRITE_ROLE={METRICS_ROLE}\n" in told
+    assert "url: http://127.0.0.1:9091/\n" in config
+    # Debian's and Ubuntu's Prometheus would sign nothing by it, and end without credentials.
+    assert "sigv4:" not in config
+
+
+def rights_of_head(stack: Stack) -> list[dict[str, Any]]:
+    policy = stack.named("HeadRole", "AWS::IAM::Role")["Policies"][0]["PolicyDocument"]
+    found: list[dict[str, Any]] = policy["Statement"]
+    return found
+
+
+def metrics_right(stack: Stack) -> dict[str, Any]:
+    (found,) = [each for each in rights_of_head(stack) if each["Sid"] == "Metrics"]
+    return found

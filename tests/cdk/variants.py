@@ -12,6 +12,10 @@ from tidegate.wire.deployment import NEEDED_ENDPOINTS
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-1111-2222-3333-444455556666"
 JOB_ROLE = "arn:aws:iam::123456789012:role/research-jobs"
+WORKSPACE = (
+    "https://aps-workspaces.eu-west-1.amazonaws.com/workspaces/ws-0a1b2c3d-4e5f/api/v1/remote_write"
+)
+METRICS_ROLE = "arn:aws:iam::210987654321:role/metrics"
 OWN_NETWORK = {
     "vpc": "vpc-0a1b2c3d",
     "subnets": {"us-east-1a": "subnet-0a1b2c3d", "us-east-1b": "subnet-0a1b2c3e"},
@@ -52,6 +56,10 @@ def _elsewhere(region: str) -> File:
         prices_usd_per_hour={"g4dn.xlarge": {"spot": "0.2"}},
         network={"endpoints": list(NEEDED_ENDPOINTS)},
     )
+
+
+def _metrics(remote_write: Mapping[str, Any]) -> File:
+    return dev_file(monitoring={"prometheus": "true", "remote_write": remote_write})
 
 
 def _many_pools() -> File:
@@ -136,6 +144,8 @@ VARIANTS: Mapping[str, File] = {
         slurm={"accounting": True, "settings": {"AccountingStorageEnforce": "associations"}},
         pools=_with_t4(job_role=f"{JOB_ROLE}-t4"),
     ),
+    "metrics elsewhere": _metrics({"url": WORKSPACE}),
+    "metrics of another account": _metrics({"url": WORKSPACE, "role": METRICS_ROLE}),
     "topology": dev_file(
         slurm={"version": "26.05", "topology": "tree", "repositories": {"ubuntu24.04": IN_S3}},
         pools=_with_t4(instance_types=["g6e.12xlarge", "g4dn.12xlarge"]),

@@ -44,6 +44,9 @@ BOOT_FAILED = 'tidegate_offerings_resting{cluster="c",reason="boot-failed"}'
 GPUS = 'tidegate_gpus{cluster="c",state="%s"}'
 UP = 'up{cluster="c",job="head",instance="head"}'
 AVAIL, SIZE = f'node_filesystem_avail_bytes{{cluster="c",{DISK}}}', "node_filesystem_size_bytes"
+REMOTE = 'prometheus_remote_storage_%s{cluster="c",job="prometheus",instance="head"}'
+SENT = REMOTE % "queue_highest_sent_timestamp_seconds"
+REFUSED = REMOTE % "samples_failed_total"
 MEMORY = 'node_memory_MemAvailable_bytes{cluster="c",job="head",instance="head"}'
 
 
@@ -81,6 +84,9 @@ def healthy() -> dict[str, Values]:
         'up{cluster="c",job="gpu",instance="i-1"}': steady(0),
         AVAIL: steady(20e9),
         f'{SIZE}{{cluster="c",{DISK}}}': steady(30e9),
+        REMOTE % "highest_timestamp_in_seconds": clock(),
+        SENT: [max(value - 60, 0) for value in clock()],
+        REFUSED: steady(3),
         MEMORY: steady(4e9),
         'node_memory_MemTotal_bytes{cluster="c",job="head",instance="head"}': steady(8e9),
     }
@@ -157,6 +163,12 @@ FAULTS = [
     ),
     Case("the head is not scraped", {UP: steady(0)}, {"TidegateHeadNotScraped": 5}),
     Case("the head's disk is full", {AVAIL: steady(1e9)}, {"TidegateHeadDiskFull": 5}),
+    Case("nothing reaches the workspace", {SENT: STOPPED}, {"TidegateRemoteWriteBehind": 10 + 5}),
+    Case(
+        "the workspace refuses samples for good",
+        {REFUSED: [3.0 + max(number - ONSET, 0) for number in range(LENGTH)]},
+        {"TidegateRemoteWriteBehind": 5.5},
+    ),
     Case("the head's memory is short", {MEMORY: steady(1e8)}, {"TidegateHeadMemoryLow": 10}),
 ]
 
@@ -178,6 +190,11 @@ PEACE = [
     Case("the cluster is empty", {GPUS % "paid": steady(0), GPUS % "busy": steady(0)}),
     Case("one scrape is lost", {UP: once(steady(1), other=0)}),
     Case("no node has an exporter of GPUs", {GPU: GONE}),
+    Case("a workspace is slow for a while", {SENT: [max(v - 400, 0) for v in clock()]}),
+    Case(
+        "nothing is written elsewhere",
+        dict.fromkeys((key for key in healthy() if key.startswith("prometheus_remote")), GONE),
+    ),
 ]
 # A figure that its dead writer left behind is not believed.
 LEFT_BEHIND = Case(

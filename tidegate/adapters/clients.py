@@ -5,6 +5,8 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
+from botocore.credentials import DeferredRefreshableCredentials, create_assume_role_refresher
+from botocore.exceptions import NoCredentialsError
 
 from tidegate.core.model.frozen import frozen
 from tidegate.ports import FLEETS_AT_ONCE
@@ -71,6 +73,21 @@ def client(service: str, region: str | None = None, patience: Patience = USUAL) 
 def client_of_function(service: str) -> Any:
     """One whose calls end before the function does."""
     return client(service, HOMES.get(service), OF_FUNCTIONS.get(service, OTHERS_OF_FUNCTIONS))
+
+
+def credentials(role: str | None) -> Any:
+    """Of the place it runs in, or of a role that this assumes; they renew themselves.
+
+    Errors: NoCredentialsError. A role that refuses is first heard of where they are used.
+    """
+    if role is not None:
+        asked = {"RoleArn": role, "RoleSessionName": "tidegate"}
+        renew: Any = create_assume_role_refresher(client("sts"), asked)
+        return DeferredRefreshableCredentials(renew, "sts-assume-role")
+    found = _session().get_credentials()
+    if found is None:
+        raise NoCredentialsError
+    return found
 
 
 class Session(boto3.Session):

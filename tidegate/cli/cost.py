@@ -240,6 +240,9 @@ def _beside(
     for each in resources:
         if each["Type"] == "AWS::FSx::FileSystem":
             yield _lustre(each["Properties"])
+    if file.monitoring.remote_write:
+        how = "by use: 0.90 USD per 10 million samples at first; see docs/monitoring.md"
+        yield Item(Part.BESIDE, "metrics elsewhere", None, how)
     if kinds["AWS::EC2::FlowLog"]:
         yield Item(Part.BESIDE, "flow logs", None, "by use: 0.50 USD per GB")
     if kinds["AWS::Backup::BackupPlan"]:

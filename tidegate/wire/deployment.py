@@ -16,7 +16,10 @@ from tidegate.wire.section import PositiveCount, PositiveUsd, Section, VolumeGib
 # from 3.3.40.0 on ask it nothing, and regions that began in 2024 or later do not have it. Source:
 # Systems Manager user guide, "Reference: ec2messages, ssmmessages, and other API operations".
 NEEDED_ENDPOINTS = ("events", "secretsmanager", "sqs", "ssm", "ssmmessages")
-OTHER_ENDPOINTS = ("ec2", "ecr.api", "ecr.dkr", "elasticfilesystem", "kms", "logs", "monitoring")
+OTHER_ENDPOINTS = (
+    *("aps-workspaces", "ec2", "ecr.api", "ecr.dkr", "elasticfilesystem", "kms", "logs"),
+    "monitoring",
+)
 ENDPOINTS = tuple(sorted({*NEEDED_ENDPOINTS, *OTHER_ENDPOINTS, "ec2messages", "sts"}))
 
 # CloudWatch Logs takes no other numbers (API reference, PutRetentionPolicy).

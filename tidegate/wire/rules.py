@@ -11,6 +11,7 @@ from tidegate.wire.check_rules import CHECK_RULES
 from tidegate.wire.headroom_rules import HEADROOM_RULES
 from tidegate.wire.image_rules import IMAGE_RULES
 from tidegate.wire.job_role_rules import JOB_ROLE_RULES
+from tidegate.wire.monitoring import remote_write_problems
 from tidegate.wire.partition_rules import PARTITION_RULES
 from tidegate.wire.parts import Parts, parts_of
 from tidegate.wire.pool_models import LimitsModel, PoolModel
@@ -128,6 +129,8 @@ def _monitoring(parts: Parts) -> Iterator[Problem]:
             " docs/monitoring.md says"
         )
         yield Problem(("monitoring", "prometheus"), text)
+    if parts.monitoring and parts.region and parts.network:
+        yield from remote_write_problems(parts.monitoring, parts.region, parts.network)
 
 
 def _is_in_region(zone: str, region: str) -> bool:

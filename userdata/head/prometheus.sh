@@ -2,7 +2,11 @@
 # needs: packages identity
 # The head's Prometheus and its node exporter, from the distribution's packages. Both listen on this
 # machine alone. Prometheus reaches no metadata service (owner_rule.sh), so it has no right on AWS: the
-# agent tells it the nodes. It gives way to slurmctld where memory or processors are short.
+# agent tells it the nodes, and the relay signs what it writes elsewhere (remote_write.sh). It gives way
+# to slurmctld where memory or processors are short.
+#
+# When it ends it would wait a minute for a workspace that takes nothing, which is longer than Debian's unit
+# waits for it, and that unit kills nobody: the next one would find the port taken.
 #
 # Whether they still run is systemd's business: a Prometheus that crashes must not fail a head's boot.
 
@@ -14,7 +18,7 @@ readonly NO_DISKS="--collector.filesystem.fs-types-exclude=nfs|lustre|fuse|tmpfs
 readonly DROP_IN=/etc/systemd/system/prometheus.service.d/tidegate.conf
 
 options() {
-    printf 'ARGS="%s"' "--config.file=$CONFIG --web.listen-address=127.0.0.1:9090 --storage.tsdb.retention.time=${METRICS_DAYS}d --storage.tsdb.retention.size=4GB"
+    printf 'ARGS="%s"' "--config.file=$CONFIG --web.listen-address=127.0.0.1:9090 --storage.tsdb.retention.time=${METRICS_DAYS}d --storage.tsdb.retention.size=4GB --storage.remote.flush-deadline=3s"
 }
 
 exporter_options() {
