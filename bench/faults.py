@@ -35,7 +35,7 @@ _OF_PLANS = (
     ),
     fault(
         "what a running node costs does not follow the market",
-        never("core.buy.steering:_market_usd", "abs(_) > PRICE_CHANGE * _"),
+        never("core.fleet.node_price:_market_usd", "abs(_) > PRICE_CHANGE * _"),
     ),
     fault(
         "plans are made at the guesses of the cluster file",

@@ -7,8 +7,9 @@ import pytest
 from tests.core.reading import orders
 from tests.core.test_markets import RESERVED, after_its_reservation, reserving
 from tests.make import NOW_S, ZONE, digest, instance, node, record, snapshot
-from tidegate.core.buy.steering import usd_per_hour
+from tidegate.core.explain.overview import overview
 from tidegate.core.fleet.members import members
+from tidegate.core.fleet.node_price import usd_per_hour
 from tidegate.core.model.ec2 import InstanceState, Market, Offering
 from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.core.model.orders import OrderKind
@@ -76,6 +77,18 @@ def test_a_node_that_one_describe_leaves_out_counts_with_the_price_that_was_note
     (member,) = members(seen(OUT_OF_IT, None))
 
     assert usd_per_hour(seen(OUT_OF_IT, None), member) == USD
+
+
+@pytest.mark.parametrize(
+    ("known", "billed_as", "usd"),
+    [(IN_IT, ON_DEMAND, USD), (OUT_OF_IT, RESERVED, 0.0), (OUT_OF_IT, None, USD)],
+)
+def test_status_shows_the_price_that_is_decided_by(
+    known: NodeRecord, billed_as: Offering | None, usd: float
+) -> None:
+    found = overview(seen(known, billed_as), None)
+
+    assert (found.usd_per_hour, found.pools[0].usd_per_hour) == (usd, usd)
 
 
 def test_what_ends_in_this_plan_is_counted_at_its_end_alone() -> None:

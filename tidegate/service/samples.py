@@ -4,9 +4,10 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 
 from tidegate.core.explain.lost import SlurmSays, cell_of, gpus, lost_nodes
-from tidegate.core.explain.overview import is_billed, is_leaving, limits_used, usd_per_hour
+from tidegate.core.explain.overview import is_leaving, limits_used
 from tidegate.core.explain.short import told_first
 from tidegate.core.fleet.members import Member, members
+from tidegate.core.fleet.node_price import is_billed, usd_per_hour
 from tidegate.core.interruption.loss import losses
 from tidegate.core.model import prometheus as metrics
 from tidegate.core.model.cluster import CLUSTER_SCOPE, pool_scope
@@ -92,7 +93,7 @@ def _nodes(snapshot: Snapshot) -> Iterator[Sample]:
         if is_billed(each):
             place = each.pool, each.offering.market.value
             counts[*place, _state(each, snapshot)] += 1
-            usd[place] += usd_per_hour(each, snapshot)
+            usd[place] += usd_per_hour(snapshot, each)
     for (pool_name, market_name, state), count in counts.items():
         yield metrics.NODES.of(count, pool=pool_name, capacity_type=market_name, state=state)
     for (pool_name, market_name), price in usd.items():

@@ -14,11 +14,9 @@ from tidegate.core.buy.bins import Bin, BinKind
 from tidegate.core.buy.launches import OVERRIDE_PRICE_FACTOR
 from tidegate.core.demand.demand import Need, kinds_running
 from tidegate.core.demand.fit import lacks, satisfies
-from tidegate.core.fleet.members import Member
 from tidegate.core.model.cluster import Cluster, Pool, PoolType
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.ledger import NodeRecord
 from tidegate.core.model.slurm import Job, Node
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.catalogue import lowest
@@ -33,9 +31,6 @@ TRUST = 0.5
 
 # A job that runs longer than anybody said is taken to run as long again, at least so long.
 OVERDUE_S = 60.0
-
-# A running node's price is noted anew where it changed by more.
-PRICE_CHANGE = 0.02
 
 # Of the kinds of jobs that are about, the most frequent; each is compared with each dear node.
 KINDS_MAX = 50
@@ -311,32 +306,6 @@ class Steering:
                 for name in job.node_names:
                     found.setdefault(name, []).append(ends_s)
         return found
-
-
-def usd_per_hour(snapshot: Snapshot, member: Member) -> float:
-    """What an hour of the node costs; nothing where it is paid for in advance."""
-    record, offering = member.record, member.offering
-    if record and member.instance is None:  # EC2 does not say how it bills it now
-        return record.usd_per_hour
-    if offering.market.is_prepaid:
-        return 0.0
-    is_as_bought = record and record.priced_at_s is None and record.offering == offering
-    if record and (is_as_bought or offering.market is Market.SPOT):
-        return _market_usd(snapshot.cluster, record)
-    return snapshot.cluster.prices.get(offering, record.usd_per_hour if record else 0.0)
-
-
-def _market_usd(cluster: Cluster, record: NodeRecord) -> float:
-    """EC2 bills a running instance at the price of now, which for a node bought before the market
-    was read was a guess. Small changes make no record.
-
-    Source: EC2 user guide, "Billing for Spot Instances".
-    """
-    known = record.usd_per_hour
-    if record.offering not in cluster.quoted:
-        return known
-    now = cluster.prices[record.offering]
-    return now if abs(now - known) > PRICE_CHANGE * known else known
 
 
 def left_s(job: Job, cluster: Cluster, now_s: float) -> float:

@@ -4,12 +4,12 @@ from collections.abc import Collection, Mapping
 
 from tidegate.core.explain.answer import boots_for_s
 from tidegate.core.explain.idle_checks import checked
-from tidegate.core.explain.overview import is_billed, usd_per_hour
 from tidegate.core.fleet.do_not_disrupt import kept_because
 from tidegate.core.fleet.holds import hold_of
 from tidegate.core.fleet.idle_check import asked_on
 from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.fleet.members import Member, members
+from tidegate.core.fleet.node_price import is_billed, usd_per_hour
 from tidegate.core.fleet.orphans import orphaned
 from tidegate.core.fleet.rollout import goes_on
 from tidegate.core.fleet.stopped import KEPT_MAX_S, stands, why_stale
@@ -87,7 +87,8 @@ def _report(
     if ahead and ahead.goes and not (member.node and member.node.state.is_drain):
         ends = f"{ahead.goes}{'; leaves when its jobs have ended' if jobs else ''}"
     age_s = max(snapshot.now_s - member.launched_at_s, 0.0)
-    usd = age_s / SECONDS_PER_HOUR * usd_per_hour(member, snapshot)
+    usd = usd_per_hour(snapshot, member) if is_billed(member) else 0.0
+    usd *= age_s / SECONDS_PER_HOUR
     return NodeReport(
         name=member.instance_id,
         pool=member.pool,

@@ -12,6 +12,7 @@ from tidegate.core.explain.verdicts import Verdicts
 from tidegate.core.fleet.cures import needed
 from tidegate.core.fleet.findings import stopped_checks
 from tidegate.core.fleet.members import Member, members
+from tidegate.core.fleet.node_price import is_billed, usd_per_hour
 from tidegate.core.fleet.stopped import stopped_of
 from tidegate.core.fleet.templates import troubles
 from tidegate.core.interruption.loss import losses
@@ -162,7 +163,9 @@ def overview(
         waits_because=tuple(reasons.most_common(REASONS_MAX)),
         pools=tuple(_pool(pool, every, snapshot) for pool in snapshot.cluster.pools),
         gpus=gpus(snapshot),
-        usd_per_hour=round(sum(usd_per_hour(each, snapshot) for each in every), 4),
+        usd_per_hour=round(
+            sum(usd_per_hour(snapshot, each) for each in every if is_billed(each)), 4
+        ),
         limits=_limits(snapshot.cluster.limits, every, snapshot),
         budgets=tuple(
             BudgetNow(each.scope, each.per, round(each.usd, 4), each.budget_usd, each.ends_at_s)
@@ -193,19 +196,8 @@ def _age_s(snapshot: Snapshot, market: Market, at_s: float | None) -> float | No
     return max(snapshot.now_s - at_s, 0.0) if is_used and at_s is not None else None
 
 
-def is_billed(member: Member) -> bool:
-    """EC2 shows it alive, or is still about to show it."""
-    if member.instance is not None:
-        return member.instance.is_alive
-    return member.record is not None and member.record.phase.is_alive
-
-
-def usd_per_hour(member: Member, snapshot: Snapshot) -> float:
-    if not is_billed(member):
-        return 0.0
-    if member.record:
-        return member.record.usd_per_hour
-    return snapshot.cluster.prices.get(member.offering, 0.0)
+def _usd_per_hour(fleet: Sequence[Member], snapshot: Snapshot) -> float:
+    return round(sum(usd_per_hour(snapshot, each) for each in fleet if is_billed(each)), 4)
 
 
 def is_leaving(member: Member, now_s: float) -> bool:
@@ -231,7 +223,9 @@ def _pool(pool: Pool, every: Sequence[Member], snapshot: Snapshot) -> PoolNow:
         busy=sum(each.is_busy for each in up),
         booting=len(ours) - len(up) - len(leaving),
         leaving=len(leaving),
-        usd_per_hour=round(sum(usd_per_hour(each, snapshot) for each in ours), 4),
+        usd_per_hour=round(
+            sum(usd_per_hour(snapshot, each) for each in ours if is_billed(each)), 4
+        ),
         limits=_limits(pool.limits, ours, snapshot),
         stopped=len(stopped),
         stopped_usd_per_hour=round(sum(each.usd_per_hour for each in stopped), 4),
@@ -263,7 +257,7 @@ def _limits(
     load = Load()
     for each in billed:
         found = snapshot.cluster.instance_type(each.offering.instance_type)
-        load = load.plus(Load.of(found, usd_per_hour(each, snapshot)), 1)
+        load = load.plus(Load.of(found, usd_per_hour(snapshot, each)), 1)
     used = (
         ("nodes", len(billed), limits.nodes),
         ("GPUs", load.gpus, limits.gpus),

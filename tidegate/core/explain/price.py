@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from tidegate.core.fleet.members import Member
+from tidegate.core.fleet.node_price import usd_per_hour
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.allocation import part_of
@@ -44,4 +45,4 @@ def _usd_per_hour(job: Job, member: Member, snapshot: Snapshot) -> float | None:
     part = 1.0
     if not shape.is_exclusive:
         part = part_of(kind, shape.gpus, shape.cpus, shape.memory_mib)
-    return member.record.usd_per_hour * part
+    return usd_per_hour(snapshot, member) * part

@@ -11,12 +11,12 @@ from itertools import islice
 
 from tidegate.core.buy.bins import Bins, gang_members
 from tidegate.core.buy.purchase import Purchase
-from tidegate.core.buy.steering import usd_per_hour
 from tidegate.core.demand.demand import Need, demand
 from tidegate.core.demand.fit import part_of_gpu
 from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.judge import Judged
 from tidegate.core.fleet.members import Member
+from tidegate.core.fleet.node_price import usd_per_hour
 from tidegate.core.model.ledger import Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Unmet

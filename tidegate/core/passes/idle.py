@@ -11,6 +11,7 @@ from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.idle_check import asked_on
 from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.fleet.members import Member
+from tidegate.core.fleet.node_price import usd_per_hour
 from tidegate.core.fleet.starts import stopped_room
 from tidegate.core.fleet.templates import history_of
 from tidegate.core.model.budgets import DisruptionReason
@@ -172,7 +173,7 @@ def idle_nodes(
 def _boot_worth_s(snapshot: Snapshot, pool: Pool, each: Judged, room: Mapping[str, int]) -> float:
     """`room`: how many more nodes pools keep stopped, of which the next boot is a start."""
     is_stopped = room.get(pool.name, 0) > 0 and _is_on_demand(each)
-    usd = _usd_per_hour(each)
+    usd = usd_per_hour(snapshot, each.member)
     return idle_time.boot_worth_s(snapshot.cluster, pool, usd, is_stopped=is_stopped)
 
 
@@ -188,7 +189,8 @@ def _in_turn(snapshot: Snapshot, idle: Iterable[Judged], replaced: Collection[st
     def turn(each: Judged) -> tuple[bool, bool, float, str]:
         member = each.member
         stays = member.instance_id not in replaced
-        return stays, is_tried(snapshot, member), -_usd_per_hour(each), member.instance_id
+        usd = usd_per_hour(snapshot, member)
+        return stays, is_tried(snapshot, member), -usd, member.instance_id
 
     return sorted(idle, key=turn)
 
@@ -232,8 +234,3 @@ def idled_s(snapshot: Snapshot, member: Member, node: Node) -> float:
     if node.last_busy_at_s > written_at_s:  # the clock was put back since then
         return snapshot.now_s - member.launched_at_s
     return written_at_s - max(node.last_busy_at_s, member.launched_at_s)
-
-
-def _usd_per_hour(judged: Judged) -> float:
-    record = judged.member.record
-    return record.usd_per_hour if record else 0.0

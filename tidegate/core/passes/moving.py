@@ -5,7 +5,6 @@ from dataclasses import replace
 from math import inf
 
 from tidegate.core.buy.bins import bin_of_node
-from tidegate.core.buy.steering import usd_per_hour
 from tidegate.core.demand.accounting import covers
 from tidegate.core.demand.deadline import due_s, says_move
 from tidegate.core.demand.demand import Need, kinds_running
@@ -14,6 +13,7 @@ from tidegate.core.fleet.drains import is_ours
 from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.fleet.members import Member
+from tidegate.core.fleet.node_price import usd_per_hour
 from tidegate.core.interruption.save import Checkpoint, checkpoint, moved_ending
 from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.drain_reason import DrainCode, DrainReason, read

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from tidegate.core.buy.bins import bin_of_node, bin_of_type
 from tidegate.core.buy.purchase import Purchase
-from tidegate.core.buy.steering import usd_per_hour
 from tidegate.core.demand.demand import Need
 from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.judge import RELEASED, Judged, Use
 from tidegate.core.fleet.members import Member
+from tidegate.core.fleet.node_price import usd_per_hour
 from tidegate.core.fleet.stopped import is_back
 from tidegate.core.fleet.templates import is_to_blame
 from tidegate.core.interruption.save import RECLAIMED, InterruptionNotice, reclaim_at_s, saves

@@ -11,11 +11,12 @@ from itertools import groupby
 from math import log2
 
 from tidegate.core.buy.bins import Bin, BinKind
-from tidegate.core.buy.steering import Steering, outlasts_s, usd_per_hour
+from tidegate.core.buy.steering import Steering, outlasts_s
 from tidegate.core.demand.demand import natural
 from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.fleet.members import Member
+from tidegate.core.fleet.node_price import usd_per_hour
 from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.orders import OrderKind

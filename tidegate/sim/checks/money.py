@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from math import isclose
 
-from tidegate.core.buy.steering import PRICE_CHANGE
+from tidegate.core.fleet.node_price import PRICE_CHANGE
 from tidegate.core.model.cluster import CLUSTER_SCOPE, user_scope
 from tidegate.core.model.ec2 import FleetRequest, Instance
 from tidegate.core.model.ledger import Bill, NodeRecord

@@ -1,0 +1,43 @@
+"""What an hour of a node costs now: for whoever decides by it, and whoever shows it."""
+
+from tidegate.core.fleet.members import Member
+from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.ec2 import Market
+from tidegate.core.model.ledger import NodeRecord
+from tidegate.core.model.snapshot import Snapshot
+
+# A running node's price is noted anew where it changed by more.
+PRICE_CHANGE = 0.02
+
+
+def is_billed(member: Member) -> bool:
+    """EC2 shows it alive, or is still about to show it."""
+    if member.instance is not None:
+        return member.instance.is_alive
+    return member.record is not None and member.record.phase.is_alive
+
+
+def usd_per_hour(snapshot: Snapshot, member: Member) -> float:
+    """What an hour of the node costs; nothing where it is paid for in advance."""
+    record, offering = member.record, member.offering
+    if record and member.instance is None:  # EC2 does not say how it bills it now
+        return record.usd_per_hour
+    if offering.market.is_prepaid:
+        return 0.0
+    is_as_bought = record and record.priced_at_s is None and record.offering == offering
+    if record and (is_as_bought or offering.market is Market.SPOT):
+        return _market_usd(snapshot.cluster, record)
+    return snapshot.cluster.prices.get(offering, record.usd_per_hour if record else 0.0)
+
+
+def _market_usd(cluster: Cluster, record: NodeRecord) -> float:
+    """EC2 bills a running instance at the price of now, which for a node bought before the market
+    was read was a guess. Small changes make no record.
+
+    Source: EC2 user guide, "Billing for Spot Instances".
+    """
+    known = record.usd_per_hour
+    if record.offering not in cluster.quoted:
+        return known
+    now = cluster.prices[record.offering]
+    return now if abs(now - known) > PRICE_CHANGE * known else known
