@@ -54,8 +54,8 @@ def steady(value: float) -> Values:
     return [value] * LENGTH
 
 
-def clock() -> Values:
-    return [STEP_S * number for number in range(LENGTH)]
+def clock(behind_s: float = 0) -> Values:
+    return [max(STEP_S * number - behind_s, 0) for number in range(LENGTH)]
 
 
 def healthy() -> dict[str, Values]:
@@ -85,7 +85,7 @@ def healthy() -> dict[str, Values]:
         AVAIL: steady(20e9),
         f'{SIZE}{{cluster="c",{DISK}}}': steady(30e9),
         REMOTE % "highest_timestamp_in_seconds": clock(),
-        SENT: [max(value - 60, 0) for value in clock()],
+        SENT: clock(behind_s=60),
         REFUSED: steady(3),
         MEMORY: steady(4e9),
         'node_memory_MemTotal_bytes{cluster="c",job="head",instance="head"}': steady(8e9),
@@ -190,7 +190,7 @@ PEACE = [
     Case("the cluster is empty", {GPUS % "paid": steady(0), GPUS % "busy": steady(0)}),
     Case("one scrape is lost", {UP: once(steady(1), other=0)}),
     Case("no node has an exporter of GPUs", {GPU: GONE}),
-    Case("a workspace is slow for a while", {SENT: [max(v - 400, 0) for v in clock()]}),
+    Case("a workspace is slow for a while", {SENT: clock(behind_s=400)}),
     Case(
         "nothing is written elsewhere",
         dict.fromkeys((key for key in healthy() if key.startswith("prometheus_remote")), GONE),

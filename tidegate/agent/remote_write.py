@@ -23,6 +23,7 @@ from tidegate.adapters.workspace import Workspace
 from tidegate.agent.main import JsonLines
 from tidegate.agent.settings import Url, Word
 from tidegate.core.model.errors import Transient
+from tidegate.wire.finite import FINITE
 
 PREFIX = "TIDEGATE_REMOTE_WRITE_"
 # Sources: Prometheus Remote-Write 1.0, "Protocol" (headers), "Retries & Backoff" (4xx is given up,
@@ -44,7 +45,7 @@ class Settings(BaseModel):
     `token`: the file with the secret that Prometheus shows, so that nobody else on the head writes.
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, **FINITE)
 
     url: Url
     region: Word
