@@ -42,7 +42,7 @@ ODD: tuple[Any, ...] = (
     *(-1, 0, 10**30, 1.5, float("nan"), float("inf"), True, False),
     *([], {}, [None], [[]], {"": 1}, {"x": {"x": {"x": 1}}}, ["ALL", "ALL"], [{}], {1: 2}),
 )
-TEXT = (*"\t{}[]\"'%\0", ": ", "- ", "&a ", "*a", "<<: *a", "!!python/x ")
+TEXT: tuple[str, ...] = (*"\t{}[]\"'%\0", ": ", "- ", "&a ", "*a", "<<: *a", "!!python/x ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def _in_meaning(draw: random.Random, data: Any) -> Where:
             del here[place[-1]]
         case 1 if isinstance(here, dict):
             here[f"{place[-1]}x"] = here.pop(place[-1])
-        case 2 if isinstance(here, list):
+        case 2 if isinstance(here, list) and isinstance(place[-1], int):
             here.append(here[place[-1]])
         case 3:
             other = data

@@ -14,7 +14,7 @@ from tidegate.cli.deployable import Answer, _endpoints, answer
 from tidegate.wire.config import parse_cluster
 from tidegate.wire.deployment import NEEDED_ENDPOINTS
 
-EVERYWHERE = ("us-east-1a", "us-east-1b", "us-east-1e")
+EVERYWHERE: tuple[str, ...] = ("us-east-1a", "us-east-1b", "us-east-1e")
 
 
 @contextmanager

@@ -238,7 +238,9 @@ LOST: Mapping[str, Lost] = MappingProxyType(
         "DeploymentSettings.LambdaFunctionsVpcConfig": Lost(
             "functions-network", "functions run outside of your network"
         ),
-        "DeploymentSettings.DefaultUserHome": _light("the system's own user has its home on each machine", "Shared"),
+        "DeploymentSettings.DefaultUserHome": _light(
+            "the system's own user has its home on each machine", "Shared"
+        ),
     }
 )
 

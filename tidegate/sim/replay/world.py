@@ -25,8 +25,7 @@ LOOK_S = 2.0
 HEARTBEAT_S = 60.0
 # From the order to release an idle node to its termination: drain, look, delete, terminate.
 RELEASE_S = 5.0
-# EC2 bills Linux by the second, the first minute whole, also of each start of a stopped instance.
-# Source: EC2 API, StartInstances.
+# EC2 bills by the second, of each launch and start a minute at least (EC2 API, StartInstances).
 BILLED_LEAST_S = 60.0
 # How long after the last job has ended nodes may take to go.
 TAIL_S = 7200.0
