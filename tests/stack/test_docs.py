@@ -173,10 +173,16 @@ def test_aws_knows_the_operation_and_its_parameters(command: Command) -> None:
     members = model.operation_model(known[operation]).input_shape.members
 
     asked = {each.removeprefix("--") for each in rest if each.startswith("--")}
-    options = {xform_name(each, "-"): of.type_name for each, of in members.items()}
+    options = {xform_name(each, "-"): of for each, of in members.items()}
     # The command line has two options for what is true or false.
-    switches = {f"no-{each}" for each, kind in options.items() if kind == "boolean"}
+    switches = {f"no-{each}" for each, of in options.items() if is_a_switch(of)}
     assert asked <= options.keys() | switches
+
+
+def is_a_switch(shape: Any) -> bool:
+    """EC2 has a structure for it, AttributeBooleanValue."""
+    inside = getattr(shape, "members", {})
+    return "boolean" in (shape.type_name, *(each.type_name for each in inside.values()))
 
 
 def test_a_shell_can_read_what_is_for_one() -> None:

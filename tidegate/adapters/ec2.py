@@ -62,8 +62,7 @@ TERMINATE_CHUNK = 200
 # EC2 takes up to 200 values in a filter ("List and filter using the CLI and API", EC2 user guide).
 FILTER_CHUNK = 200
 
-# A reservation is a discount on demand; of the others EC2 has words, and sells nothing instead of
-# what is lent (EC2 API reference, ReservedCapacityOptionsRequest).
+# A reservation is a discount on demand. What is lent: EC2 API, ReservedCapacityOptionsRequest.
 _PAID_AS = {
     Market.SPOT: "spot",
     Market.ON_DEMAND: "on-demand",

@@ -289,12 +289,15 @@ class ClusterModel(Section):
 
     @field_validator("lustre")
     @classmethod
-    def _is_elsewhere(cls, lustre: LustreModel | None, info: ValidationInfo) -> LustreModel | None:
+    def _has_its_place(cls, lustre: LustreModel | None, info: ValidationInfo) -> LustreModel | None:
         if lustre and lustre.directory == info.data.get("shared_dir"):
             raise ValueError(f"directory {lustre.directory} is shared_dir as well")
         network = info.data.get("network")
         if lustre and lustre.existing and network and not network.vpc:
             raise ValueError("existing: needs network.vpc, the VPC that it is in")
+        region = info.data.get("region")
+        if lustre and lustre.storage_gib and region in WITHOUT_LUSTRE:
+            raise ValueError(f"storage_gib: CloudFormation makes no file system of FSx in {region}")
         return lustre
 
     @field_validator("kms_key")
@@ -337,14 +340,6 @@ class ClusterModel(Section):
         if bill_alert and (why := why_no_budget(info.data.get("region", ""))):
             raise ValueError(f"{why}: leave it out, and make one by hand (docs/deploying.md)")
         return bill_alert
-
-    @field_validator("lustre")
-    @classmethod
-    def _has_fsx(cls, lustre: LustreModel | None, info: ValidationInfo) -> LustreModel | None:
-        region = info.data.get("region")
-        if lustre and lustre.storage_gib and region in WITHOUT_LUSTRE:
-            raise ValueError(f"storage_gib: CloudFormation makes no file system of FSx in {region}")
-        return lustre
 
     def alert(self) -> BillAlert | None:
         if self.bill_alert is None:
