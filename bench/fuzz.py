@@ -71,7 +71,8 @@ def damaged(draw: random.Random, count: int) -> Iterator[Damaged]:
             data = yaml.safe_load(text)
             for _ in range(draw.randint(1, 3)):
                 _in_meaning(draw, data)
-            made = yaml.safe_dump(data, sort_keys=False, allow_unicode=draw.random() < 0.5).encode()
+            plain = draw.random() < 0.5
+            made = str(yaml.safe_dump(data, sort_keys=False, allow_unicode=plain)).encode()
         yield Damaged(command, made, codes)
 
 
@@ -114,8 +115,8 @@ def _in_meaning(draw: random.Random, data: Any) -> Where:
             del here[place[-1]]
         case 1 if isinstance(here, dict):
             here[f"{place[-1]}x"] = here.pop(place[-1])
-        case 2 if isinstance(here, list) and isinstance(place[-1], int):
-            here.append(here[place[-1]])
+        case 2 if isinstance(here, list):
+            here.append(here[int(place[-1])])
         case 3:
             other = data
             for part in draw.choice([*places(data)]):
