@@ -57,6 +57,8 @@ NOT_RUN = {
     "sudo useradd ": "it makes a user here; tests/e2e/test_boot.py makes one on a head",
     "sudo -iu ": "as above",
     "sbatch ": "as above, and the user's job runs",
+    "sudo cp -a /old-home": "homes of before are needed",
+    "sudo tidegate-user add": "it makes a user here; tests/e2e/test_sandbox.py adds one by it",
     "sudo tidegate-share-image": "a head is needed: tests/userdata/test_images_kept.py",
     "srun ": "it is what a user's own job does",
     "journalctl ": "the head's journal is needed",
