@@ -290,7 +290,9 @@ def test_people_s_ways_in_and_rights_are_told():
     ]
     assert written(done)["tags"] == {"project": "fusion"}
     assert written(done)["timings"] == {"boot_bound_s": 1800}
-    assert "lost: HeadNode.Ssh: no SSH port: people use Session Manager" in done.stderr
+    assert "lost: HeadNode.Ssh: no SSH port and no key pair: people use Session Manager, or" in (
+        done.stderr
+    )
     assert written(done)["permissions_boundary"] == "arn:aws:iam::123456789012:policy/boundary"
     assert written(done)["head"]["zone"] == "us-east-1a"
     assert "instance_type" not in written(done)["head"]
