@@ -93,7 +93,8 @@ def test_the_agent_s_packages_are_those_of_the_lock():
 
 def test_every_service_that_the_agent_calls_has_its_model(unpacked):
     data = {path.name for path in (unpacked / "lib/botocore/data").iterdir() if path.is_dir()}
-    clients = re.findall(r'client\("(\w+)"', (ROOT / "tidegate/wiring/agent.py").read_text())
+    calling = (ROOT / "tidegate/wiring/agent.py", ROOT / "tidegate/adapters/clients.py")
+    clients = re.findall(r'client\("(\w+)"', "".join(each.read_text() for each in calling))
 
     assert data == set(clients) == set(SERVICES)
 

@@ -69,8 +69,12 @@ def talk[Answer](town: Town, ask: "Callable[[Client], Awaitable[Answer]]") -> An
         cwd=ROOT,
     )
 
+    # Of a test's own the program cannot write into; mcp takes what is there at its first import.
+    errors = sys.__stderr__
+    assert errors
+
     async def session() -> Answer:
-        async with Client(stdio_client(started)) as client:
+        async with Client(stdio_client(started, errors)) as client:
             return await ask(client)
 
     return asyncio.run(session())

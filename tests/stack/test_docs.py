@@ -54,8 +54,6 @@ NOT_RUN = {
     "systemctl start slurmctld": "as above",
     "sacctmgr ": "tests/contracts/test_partitions_contract.py runs them on Slurm's database",
     "sacct ": "Slurm's database is needed; tests/replay/test_trace.py reads what it writes",
-    "sudo cp -a /old-home": "homes of another cluster are needed",
-    "sudo tidegate-user": "a head is needed: tests/boot/login_world.py types it",
     "sudo useradd ": "it makes a user here; tests/e2e/test_boot.py makes one on a head",
     "sudo -iu ": "as above",
     "sbatch ": "as above, and the user's job runs",
