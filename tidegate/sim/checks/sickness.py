@@ -89,6 +89,8 @@ class SickNeedsWait(Check):
         for leaving in (chaos.cordoned, chaos.announced, chaos.left_out):
             if node.name in leaving:
                 return False  # for another reason
+        if node.state.is_rebooting:
+            return False  # whether that has mended it is not known yet
         whose = hand(node, self.world.cluster.health_reasons)
         return node.state.is_drain and whose is Hand.SOFTWARE
 
