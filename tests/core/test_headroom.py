@@ -151,6 +151,20 @@ def test_the_nodes_of_one_job_are_in_one_zone():
     assert (first.count, {each.zone for each in first.offerings}) == (2, {ZONES[0]})
 
 
+def test_where_the_rest_has_to_be_in_a_dear_zone_its_price_there_counts():
+    there, elsewhere = (Offering(T4_BIG.name, zone, Market.ON_DEMAND) for zone in ZONES)
+    whole = cluster(room(Headroom(FOUR_GPUS, nodes=2)))
+    cheap_usd = whole.prices[elsewhere]
+    dear = replace(whole, prices={**whole.prices, there: 2 * cheap_usd})
+    found = seen(dear, {"i-1": T4_BIG})
+
+    (launch,) = launches(plan(found))
+    assert (launch.offerings, launch.usd_per_hour_each) == ((there,), 2 * cheap_usd)
+
+    tight = replace(dear, limits=Limits(usd_per_hour=found.nodes[0].usd_per_hour + cheap_usd + 0.1))
+    assert launches(plan(replace(found, cluster=tight))) == []
+
+
 def test_where_a_zone_has_no_more_the_whole_of_it_is_bought_in_another():
     found = seen(room(Headroom(FOUR_GPUS, nodes=2)), {"i-1": T4_BIG})
     on = Offering(T4_BIG.name, ZONES[0], Market.ON_DEMAND)

@@ -298,7 +298,8 @@ class LaunchBuilder:
         self.is_full = False
         key = (offer_group, number, kept, layout)
         pending = self._shared.get(key)
-        usd = offer_group.catalogue.entries[number].usd_per_hour
+        zones = offer_group.catalogue.entries[number].zones
+        usd = next(usd for usd, each in zones if each == offering)
         each = pending.each if pending else self._load(offer_group, number, mask, usd)
         if not self._has_room(offer_group, offering, 1, each):
             return None
