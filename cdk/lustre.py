@@ -1,6 +1,7 @@
 """FSx for Lustre: made in the head's zone, or there already."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
@@ -10,6 +11,7 @@ from constructs import Construct
 from cdk.network import Network
 from cdk.storage import keep_once_made
 from tidegate.wire.config import ClusterFile
+from tidegate.wire.data_repositories import DataRepositoryModel
 from tidegate.wire.deployment import LustreKind
 
 # Source: FSx for Lustre user guide, "File system access control with Amazon VPC".
@@ -52,6 +54,7 @@ class Lustre(Construct):
             if isinstance(each, ec2.CfnSecurityGroup):
                 keep_once_made(each)
         network.keep(file.head_zone)
+        self._link(made, file.lustre.data_repositories)
         self.target = f"{made.attr_dns_name}@tcp:/{made.attr_lustre_mount_name}"
 
     def _made(self, file: ClusterFile, subnet_id: str, group: str) -> fsx.CfnFileSystem:
@@ -77,6 +80,18 @@ class Lustre(Construct):
         keep_once_made(made)
         return made
 
+    def _link(self, made: fsx.CfnFileSystem, repositories: Sequence[DataRepositoryModel]) -> None:
+        """One after the other, as FSx does them; asked for two at a time it has failed
+        (hashicorp/terraform-provider-aws#24678).
+
+        They go with the stack, which leaves the files where they are: CloudFormation deletes an
+        association with DeleteDataInFileSystem false (its provider's own source,
+        aws-cloudformation/aws-cloudformation-resource-providers-fsx).
+        """
+        links = [_association(self, made.ref, each) for each in repositories]
+        for before, link in pairwise(links):
+            link.add_dependency(before)
+
     def _open(self, network: Network, group: str) -> Sequence[ec2.CfnSecurityGroupIngress]:
         """Clients and servers open connections to each other, and servers among themselves.
 
@@ -95,3 +110,27 @@ class Lustre(Construct):
         ]
         network.route_out = [*network.route_out, *made]
         return made
+
+
+def _association(
+    scope: Construct, file_system_id: str, repository: DataRepositoryModel
+) -> fsx.CfnDataRepositoryAssociation:
+    """By its folder's name: another folder is another association.
+
+    What is off is said: CloudFormation asks FSx for no change where S3 is left out altogether, and
+    what was on would stay on.
+    """
+    made = fsx.CfnDataRepositoryAssociation
+    return made(
+        scope,
+        f"Repository{repository.path.replace('/', '+')}",
+        file_system_id=file_system_id,
+        file_system_path=repository.path,
+        data_repository_path=f"s3://{repository.s3.rstrip('/')}/",
+        batch_import_meta_data_on_create=repository.import_on_create,
+        imported_file_chunk_size=repository.imported_file_chunk_mib,
+        s3=made.S3Property(
+            auto_import_policy=made.AutoImportPolicyProperty(events=list(repository.auto_import)),
+            auto_export_policy=made.AutoExportPolicyProperty(events=list(repository.auto_export)),
+        ),
+    )

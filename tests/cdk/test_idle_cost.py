@@ -151,6 +151,17 @@ def test_lustre_and_flow_logs_are_beside_it(tmp_path):
     kept = items_of(tmp_path / "kept", lustre={**lustre, "kind": "persistent"})
     assert kept["FSx for Lustre"].usd == pytest.approx(174.0)
     assert kept["FSx for Lustre"].how == "1200 GiB PERSISTENT_2"
+    assert "data repositories" not in kept
+
+
+def test_data_repositories_cost_what_s3_takes_and_lustre_no_more(tmp_path):
+    links = [{"path": "/a", "s3": "sets/a"}, {"path": "/b", "s3": "sets/b"}]
+    items = items_of(tmp_path, lustre={"storage_gib": "1200", "data_repositories": links})
+
+    assert items["FSx for Lustre"].usd == pytest.approx(168.0)
+    found = items["data repositories"]
+    assert (found.part, found.usd) == (Part.BESIDE, None)
+    assert found.how.startswith("2; by use: S3's requests, from 0.0004 USD per 1,000 read")
 
 
 def test_rates_are_those_of_agent_and_stack():

@@ -32,7 +32,10 @@ FILES: dict[str, dict[str, Any]] = {
         "alarm_email": "a@example.org",
         "notifications": {"slack": SLACK, "teams": TEAMS},
         "network": {"nat": "one", "flow_logs": "rejected", "instance_connect": "true"},
-        "lustre": {"storage_gib": "1200"},
+        "lustre": {
+            "storage_gib": "1200",
+            "data_repositories": [{"path": "/", "s3": "data-sets", "auto_export": ["NEW"]}],
+        },
         "bill_alert": {"usd_per_month": "100", "email": "a@example.org"},
         "kms_key": "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-1111-2222-3333-444455556666",
         "permissions_boundary": "arn:aws:iam::aws:policy/Bound",

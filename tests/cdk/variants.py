@@ -116,6 +116,15 @@ VARIANTS: Mapping[str, File] = {
     "lustre with a key": dev_file(
         lustre={"storage_gib": "2400", "kind": "persistent"}, kms_key=KEY
     ),
+    "lustre with data": dev_file(
+        lustre={
+            "storage_gib": "1200",
+            "data_repositories": [
+                {"path": "/sets", "s3": "data-sets/imagenet", "auto_import": ["NEW", "CHANGED"]},
+                {"path": "/results", "s3": "our-results", "auto_export": ["NEW", "DELETED"]},
+            ],
+        }
+    ),
     "existing lustre": dev_file(network=OWN_NETWORK, lustre={"existing": LUSTRE}),
     "efa": _efa(),
     "capacity block and group": dev_file(

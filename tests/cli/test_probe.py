@@ -194,6 +194,19 @@ def bounded_cloudformation(account: Account) -> Iterator[None]:
 
 
 @contextmanager
+def bucket_to_read_alone(account: Account) -> Iterator[None]:
+    """FSx asks as CloudFormation's role whether it may write what it shall export."""
+    iam = account.region.cloud.client("iam")
+    denied = {"Effect": "Deny", "Action": "s3:Put*", "Resource": "arn:aws:s3:::our-results/runs/*"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [denied]})
+    iam.put_role_policy(RoleName=role_name("cfn-exec"), PolicyName="not", PolicyDocument=document)
+    link = {"path": "/runs", "s3": "our-results/runs", "auto_export": ["NEW"]}
+    account.changes["lustre"] = {"storage_gib": 1200, "data_repositories": [link]}
+    yield
+    iam.delete_role_policy(RoleName=role_name("cfn-exec"), PolicyName="not")
+
+
+@contextmanager
 def narrow_boundary(account: Account) -> Iterator[None]:
     """The file's own, which lets nobody pass a role or make a service-linked one."""
     allowed = [each for each in ROLES_DO if not each.startswith("iam:")]
@@ -237,6 +250,7 @@ FAULTS = [
     (not_bootstrapped, "bootstrapped", "has version 5, 6 is needed: run `npx cdk bootstrap`"),
     (may_not_deploy, "rights-to-deploy", "who asks may not sts:AssumeRole role/cdk-"),
     (bounded_cloudformation, "rights-of-cloudformation", "lambda:CreateFunction"),
+    (bucket_to_read_alone, "rights-of-cloudformation", "s3:PutObject arn:aws:s3:::our-results/r"),
     (narrow_boundary, "permissions-boundary", "iam:CreateServiceLinkedRole, iam:PassRole"),
     (earlier_cluster, "leftovers", "the log group /tidegate/demo/planner is there"),
     (earlier_cluster, "leftovers", "of an earlier cluster arn:aws:s3:::tidegate-demo-digests"),

@@ -240,6 +240,10 @@ def _beside(
     for each in resources:
         if each["Type"] == "AWS::FSx::FileSystem":
             yield _lustre(each["Properties"])
+    if links := kinds["AWS::FSx::DataRepositoryAssociation"]:
+        # Sources: FSx for Lustre pricing, which asks nothing for links; S3's prices in us-east-1.
+        how = f"{links}; by use: S3's requests, from 0.0004 USD per 1,000 read, 0.005 written"
+        yield Item(Part.BESIDE, "data repositories", None, how)
     if file.monitoring.remote_write:
         how = "by use: 0.90 USD per 10 million samples at first; see docs/monitoring.md"
         yield Item(Part.BESIDE, "metrics elsewhere", None, how)

@@ -52,6 +52,8 @@ REPLACED_BY: Mapping[str, frozenset[str]] = {
         "AWS::EFS::FileSystem": "AvailabilityZoneName Encrypted KmsKeyId PerformanceMode",
         "AWS::EFS::MountTarget": "FileSystemId SubnetId",
         "AWS::Events::EventBus": "Name",
+        "AWS::FSx::DataRepositoryAssociation": "BatchImportMetaDataOnCreate DataRepositoryPath "
+        "FileSystemId FileSystemPath",
         "AWS::FSx::FileSystem": "FileSystemType FileSystemTypeVersion KmsKeyId SecurityGroupIds "
         "StorageCapacity SubnetIds",
         "AWS::IAM::InstanceProfile": "InstanceProfileName Path",

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from tidegate.core.model.frozen import frozen
 from tidegate.wire import names
+from tidegate.wire.data_repositories import DataRepositories
 from tidegate.wire.problems import did_you_mean, shown
 from tidegate.wire.section import PositiveCount, PositiveUsd, Section, VolumeGib
 
@@ -119,6 +120,9 @@ class LustreModel(Section):
     )
     existing: ExistingLustreModel | None = Field(
         default=None, description="one that is there already"
+    )
+    data_repositories: DataRepositories = Field(
+        default=(), description="buckets behind folders of one that the stack makes"
     )
 
     @model_validator(mode="after")

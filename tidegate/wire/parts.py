@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pydantic import TypeAdapter, ValidationError
 
 from tidegate.core.model.frozen import frozen
+from tidegate.wire.data_repositories import DataRepositoryModel
 from tidegate.wire.deployment import ExistingModel, HeadModel, NetworkModel
 from tidegate.wire.file_systems import FileSystemModel
 from tidegate.wire.finite import FINITE
@@ -44,6 +45,7 @@ _SOFTWARE = TypeAdapter(SoftwareModel)
 _SLURM = TypeAdapter(SlurmModel)
 _TIMINGS = TypeAdapter(TimingsModel)
 _FILE_SYSTEM = TypeAdapter(FileSystemModel)
+_DATA_REPOSITORY = TypeAdapter(DataRepositoryModel)
 _HOOKS = TypeAdapter(HooksModel)
 _WAITING = TypeAdapter(WaitingModel)
 _IDLE_CHECK = TypeAdapter(IdleCheckModel)
@@ -90,6 +92,8 @@ class Parts:
     has_report: bool
     hooks: HooksModel | None
     file_systems: Mapping[int, FileSystemModel]
+    data_repositories: Mapping[int, DataRepositoryModel]
+    is_lustre_there: bool
     taken_dirs: Mapping[str, str]
     all_partitions: frozenset[str]
     all_pools: frozenset[str]
@@ -135,11 +139,9 @@ def parts_of(data: Mapping[str, object]) -> Parts:
         idle_check=_sound(_IDLE_CHECK, data["idle_check"]) if data.get("idle_check") else None,
         has_report=data.get("report") is not None,
         hooks=_sound(_HOOKS, data.get("hooks", {})),
-        file_systems={
-            index: found
-            for index, each in enumerate(_list(data.get("file_systems")))
-            if (found := _sound(_FILE_SYSTEM, each)) is not None
-        },
+        file_systems=_those_sound(_FILE_SYSTEM, data.get("file_systems")),
+        data_repositories=_those_sound(_DATA_REPOSITORY, lustre.get("data_repositories")),
+        is_lustre_there=lustre.get("existing") is not None,
         taken_dirs={
             str(data.get("shared_dir", "/shared")): "shared_dir",
             **({str(lustre.get("directory", "/fsx")): "lustre"} if lustre else {}),
@@ -163,6 +165,12 @@ def _sound[Part](model: TypeAdapter[Part], value: object) -> Part | None:
         return model.validate_python(value)
     except ValidationError:
         return None
+
+
+def _those_sound[Part](model: TypeAdapter[Part], values: object) -> dict[int, Part]:
+    """Of a list, each by where it stands in it."""
+    found = {index: _sound(model, each) for index, each in enumerate(_list(values))}
+    return {index: part for index, part in found.items() if part is not None}
 
 
 def _all_sound[Part](model: TypeAdapter[Part], values: Mapping[str, object]) -> dict[str, Part]:

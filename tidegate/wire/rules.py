@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from tidegate.core.model.ec2 import InstanceType, Market
 from tidegate.wire.check_rules import CHECK_RULES
+from tidegate.wire.data_repository_rules import DATA_REPOSITORY_RULES
 from tidegate.wire.headroom_rules import HEADROOM_RULES
 from tidegate.wire.image_rules import IMAGE_RULES
 from tidegate.wire.job_role_rules import JOB_ROLE_RULES
@@ -293,4 +294,5 @@ RULES = (
     *STOPPED_RULES,
     *TOPOLOGY_RULES,
     *SENSE_RULES,
+    *DATA_REPOSITORY_RULES,
 )

@@ -59,6 +59,7 @@ CREATES = {
     "AWS::EFS::MountTarget": "elasticfilesystem:CreateMountTarget",
     "AWS::Events::EventBus": "events:CreateEventBus",
     "AWS::Events::Rule": "events:PutRule",
+    "AWS::FSx::DataRepositoryAssociation": "fsx:CreateDataRepositoryAssociation",
     "AWS::FSx::FileSystem": "fsx:CreateFileSystem",
     "AWS::IAM::InstanceProfile": "iam:CreateInstanceProfile",
     "AWS::IAM::ManagedPolicy": "iam:CreatePolicy",
@@ -96,6 +97,12 @@ CREATES_IMAGES = {
 # Roles are handed to functions and machines; EFS, AWS Backup and EC2 Instance Connect have
 # service-linked roles made for them at their first use in an account.
 ALSO = ("iam:PassRole", "iam:CreateServiceLinkedRole")
+# FSx makes a service-linked role for each file system that is linked to a bucket, as whoever links
+# it, who must have the rights on the bucket as well. Sources: FSx for Lustre user guide, "Setting
+# up" and "Unable to validate access to an S3 bucket when creating a data repository association".
+LINKS = ("iam:AttachRolePolicy",)
+LINKS_BUCKET = ("s3:GetBucketAcl", "s3:ListBucket")
+LINKS_OBJECTS = ("s3:GetObject", "s3:PutObject")
 DEPLOYS = tuple(sorted({*CREATES.values(), *ALSO}))
 
 # The commands that ask a cluster (docs/commands.md), and a launch by `tidegate probe`.
@@ -208,7 +215,15 @@ def rights_of_cloudformation(file: ClusterFile, account: Account) -> Found:
     caller = principals.caller()
     role = caller.role(_ROLE.format(EXECUTION, caller.account, file.region))
     images = CREATES_IMAGES.values() if file.images else ()
-    yield from _told(principals.of_principal(role, (*DEPLOYS, *images)), _name(role))
+    repositories = file.lustre.data_repositories if file.lustre else ()
+    links = LINKS if repositories else ()
+    yield from _told(principals.of_principal(role, (*DEPLOYS, *images, *links)), _name(role))
+    for each in repositories:
+        bucket, _, prefix = each.s3.rstrip("/").partition("/")
+        arn = f"arn:{caller.partition}:s3:::{bucket}"
+        below = f"{arn}/{prefix}/*" if prefix else f"{arn}/*"
+        for actions, on in ((LINKS_BUCKET, arn), (LINKS_OBJECTS, below)):
+            yield from _told(principals.of_principal(role, actions, on), _name(role), f" {on}")
 
 
 def rights_to_ask(file: ClusterFile, account: Account) -> Found:
