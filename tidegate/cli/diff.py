@@ -106,11 +106,15 @@ class Effect(StrEnum):
     CHANGED = "changed in place"
 
 
+ASSOCIATION = "AWS::FSx::DataRepositoryAssociation"
 # What machines that stay lose by a change, told as `Change.loss`: by type of what is removed.
-# Source: EFS user guide, "Deleting mount targets": mounts by it are broken off.
+# Sources: EFS user guide, "Deleting mount targets": mounts by it are broken off; FSx for Lustre
+# user guide, "Importing changes from your data repository": a first read loads what is in a file.
 LOST_WITH: Mapping[str, str] = {
     "AWS::EFS::MountTarget": "nodes that still run in its zone lose the shared files, and in a "
     "network of the cluster's own their way out: end them first",
+    ASSOCIATION: "the files stay, but the bucket gets nothing of them any more, and what is in "
+    "files that nobody has read yet is in the bucket alone (docs/data-sets.md)",
     "AWS::FSx::FileSystem": "it is kept, and paid for until you delete it; machines that run may "
     "lose it, those that start have nothing of what is in it: end nodes first",
 }
@@ -245,7 +249,8 @@ def _change(
         if before.get(each) != after.get(each) or refers(after.get(each), replaced)
     )
     if kind != old["Type"] or REPLACED_BY.get(kind, frozenset()).intersection(differ):
-        return Change(Effect.REPLACED, name, kind, differ)
+        loss = LOST_WITH[kind] if kind == ASSOCIATION else ""
+        return Change(Effect.REPLACED, name, kind, differ, loss)
     if RESTARTED_BY.get(kind, frozenset()).intersection(differ):
         return Change(Effect.RESTARTED, name, kind, differ)
     loss = NO_ADDRESS if _becomes_public(kind, before, after) else ""

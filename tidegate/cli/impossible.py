@@ -4,26 +4,32 @@ Sources: CloudFormation user guide, "Update behaviors of stack resources" (what 
 created first and deleted in the clean-up) and "Export stack output values" (one that another stack
 imports can neither change nor go); EC2 API error codes, VolumeInUse; EFS API reference,
 CreateMountTarget (one in a zone, all of a file system in one VPC: MountTargetConflict); EBS user
-guide, "Request Amazon EBS volume modifications" (a volume only grows).
+guide, "Request Amazon EBS volume modifications" (a volume only grows); FSx for Lustre user guide,
+"Linking your file system to an Amazon S3 bucket" (folders and places in S3 may not overlap) and FSx
+API reference, CreateDataRepositoryAssociation.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
-from tidegate.cli.diff import Change, Effect, Template, Told, changes, refers
+from tidegate.cli.diff import ASSOCIATION, Change, Effect, Template, Told, changes, refers
 from tidegate.core.model.frozen import frozen
+from tidegate.wire.data_repositories import DATA_REPOSITORIES_MAX
+from tidegate.wire.data_repository_rules import overlap
 
 ATTACHMENT = "AWS::EC2::VolumeAttachment"
+_MADE = (Effect.ADDED, Effect.REPLACED)
 
 
 class Code(StrEnum):
-    """EC2's, EFS's or CloudFormation's reason."""
+    """EC2's, EFS's, FSx's or CloudFormation's reason."""
 
     VOLUME_TOO_SMALL = "InvalidParameterValue"
     VOLUME_IN_USE = "VolumeInUse"
     EXPORT_IN_USE = "ExportInUse"
     MOUNT_TARGET_CONFLICT = "MountTargetConflict"
+    LINKED_ALREADY = "BadRequest"
 
 
 _END_HEAD = (
@@ -40,6 +46,10 @@ _WAYS: Mapping[Code, str] = {
     Code.VOLUME_IN_USE: _END_HEAD,
     Code.EXPORT_IN_USE: f"{_BUILD_AGAIN}; what is replaced begins empty, the old one is kept",
     Code.MOUNT_TARGET_CONFLICT: f"{_BUILD_AGAIN}; files and volume stay",
+    Code.LINKED_ALREADY: (
+        "deploy twice: first without this entry of `lustre.data_repositories`, then with it; files "
+        "stay, and what is in those that nobody has read comes from the bucket that is linked then"
+    ),
 }
 
 
@@ -106,6 +116,10 @@ def refusals(
                 cause = "EC2 makes no volume smaller"
                 code = Code.VOLUME_TOO_SMALL
                 found.append(refusal(stack, code, change.logical_id, change.kind, cause))
+            if _links_again(before[stack], template, change, those):
+                cause = "FSx links a place once, eight in all, and old ones go after new ones came"
+                code = Code.LINKED_ALREADY
+                found.append(refusal(stack, code, change.logical_id, change.kind, cause))
             if _takes_the_volume(before[stack], template, change) and has_head():
                 cause = "the volume is attached to the head, which goes only after the new one came"
                 code = Code.VOLUME_IN_USE
@@ -126,6 +140,30 @@ def _shrinks(before: Template, after: Template, change: Change) -> bool:
         each["Resources"][change.logical_id]["Properties"]["Size"] for each in (before, after)
     )
     return bool(new < old)
+
+
+def _links_again(
+    before: Template, after: Template, change: Change, those: Collection[Change]
+) -> bool:
+    """A new association that overlaps one which is there, or is one too many, on a file system that
+    stays.
+    """
+    added = [each for each in those if each.kind == ASSOCIATION and each.effect in _MADE]
+    if change not in added:
+        return False
+    new = after["Resources"][change.logical_id]["Properties"]
+    if refers(new["FileSystemId"], {each.logical_id for each in those if each.effect in _MADE}):
+        return False
+    links = [
+        each["Properties"]
+        for each in before.get("Resources", {}).values()
+        if each["Type"] == ASSOCIATION
+    ]
+    return len(links) + len(added) > DATA_REPOSITORIES_MAX or any(
+        overlap(old[place], new[place])
+        for old in links
+        for place in ("FileSystemPath", "DataRepositoryPath")
+    )
 
 
 def _takes_the_volume(before: Template, after: Template, change: Change) -> bool:
