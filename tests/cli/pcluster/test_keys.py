@@ -134,7 +134,8 @@ def examples() -> Iterator[dict[str, Any]]:
     other = deepcopy(full)
     del other["SharedStorage"][1]
     yield other
-    yield yaml.safe_load((HERE / "files" / "images.yaml").read_text())
+    for name in ("images.yaml", "linked.yaml"):
+        yield yaml.safe_load((HERE / "files" / name).read_text())
 
 
 @pytest.mark.parametrize("key", sorted(TRANSLATED - {"Scheduling.Scheduler"}))

@@ -163,7 +163,7 @@ def test_storage_that_is_not_mounted_is_told_share_by_share():
     refused = run("storage.yaml", *PLACES)
 
     assert codes(refused) == {
-        *("lustre-performance", "lustre-repository", "lustre-size", "shared-volume", "storage"),
+        *("lustre-performance", "lustre-size", "shared-volume", "storage"),
     }
     for name in ("more", "volume", "bare", "cache"):
         assert f"SharedStorage[{name}]" in refused.stderr
@@ -179,7 +179,12 @@ def test_storage_that_is_not_mounted_is_told_share_by_share():
         "file_system": "fs-0123456789abcdef0",
         "file_security_group": None,
     }
-    assert file["lustre"] == {"directory": "/fsx", "kind": "persistent", "storage_gib": 4800}
+    assert file["lustre"] == {
+        "directory": "/fsx",
+        "kind": "persistent",
+        "storage_gib": 4800,
+        "data_repositories": [{"path": "/data", "s3": "bucket/data", "import_on_create": False}],
+    }
 
 
 def test_lines_of_slurm_conf_are_taken_over_where_they_may_be():

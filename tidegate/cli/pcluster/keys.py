@@ -55,7 +55,6 @@ GPU_CHECK = "the health gate checks GPUs of every node before it joins"
 ENCRYPTED = "root volumes are encrypted always"
 DESKTOP = Lost("desktop", "no DCV: people have no graphical desktop on it", unless=OFF)
 PRIORITY = _light("Slurm weights are the planner's: the cheapest node that fits comes first")
-REPOSITORY = Lost("lustre-repository", "the file system is not connected to the S3 bucket")
 SPEED = Lost("lustre-performance", "the stack's file system has the usual speed, uncompressed SSD")
 BACKUPS = Lost("lustre-backups", "FSx makes no backups of it")
 KEPT = _light("shared files are kept when the stack is deleted, and are paid for until you delete")
@@ -69,6 +68,11 @@ _LOGIN = "LoginNodes.Pools[]"
 _PEOPLE = "DirectoryService"
 _EBS, _EFS = "SharedStorage[].EbsSettings", "SharedStorage[].EfsSettings"
 _FSX = "SharedStorage[].FsxLustreSettings"
+_LINKS = f"{_FSX}.DataRepositoryAssociations[]"
+_LINKED_BY = (
+    *("FileSystemPath", "DataRepositoryPath", "BatchImportMetaDataOnCreate"),
+    *("ImportedFileChunkSize", "AutoImportPolicy", "AutoExportPolicy"),
+)
 
 # Read by the translator, which says itself where a value has no equivalent.
 TRANSLATED = frozenset(
@@ -89,7 +93,9 @@ TRANSLATED = frozenset(
         *("SharedStorage[].MountDir", "SharedStorage[].Name", "SharedStorage[].StorageType"),
         *(f"{_EFS}.FileSystemId", f"{_EFS}.KmsKeyId", f"{_FSX}.FileSystemId", f"{_FSX}.KmsKeyId"),
         *("SharedStorage[].FsxOpenZfsSettings", "SharedStorage[].FsxOntapSettings"),
-        *(f"{_FSX}.StorageCapacity", f"{_FSX}.DeploymentType"),
+        *(f"{_FSX}.StorageCapacity", f"{_FSX}.DeploymentType", f"{_FSX}.ImportPath"),
+        *(f"{_FSX}.ImportedFileChunkSize", f"{_FSX}.ExportPath", f"{_FSX}.AutoImportPolicy"),
+        *(f"{_LINKS}.{key}" for key in _LINKED_BY),
         *("Monitoring.Logs.CloudWatch.Enabled", "Monitoring.Logs.CloudWatch.RetentionInDays"),
         *("DevSettings.Timeouts.ComputeNodeBootstrapTimeout", "Tags", "HeadNode.CustomActions"),
         *("HeadNode.Networking.AdditionalSecurityGroups", f"{_QUEUE}.CustomActions"),
@@ -188,13 +194,6 @@ LOST: Mapping[str, Lost] = MappingProxyType(
         f"{_EFS}.AccessPointId": Lost("storage", "the file system's root is mounted instead"),
         f"{_EFS}.DeletionPolicy": Lost(KEPT.code, KEPT.means, is_heavy=False, unless=("Retain",)),
         f"{_FSX}.DeletionPolicy": Lost(KEPT.code, KEPT.means, is_heavy=False, unless=("Retain",)),
-        **{
-            f"{_FSX}.{key}": REPOSITORY
-            for key in (
-                *("ImportedFileChunkSize", "ExportPath", "ImportPath", "AutoImportPolicy"),
-                "DataRepositoryAssociations",
-            )
-        },
         f"{_FSX}.WeeklyMaintenanceStartTime": _light("FSx chooses the time of its maintenance"),
         f"{_FSX}.AutomaticBackupRetentionDays": Lost(BACKUPS.code, BACKUPS.means, unless=(0,)),
         f"{_FSX}.CopyTagsToBackups": _light("there are no backups by FSx", False),
@@ -256,6 +255,7 @@ NEEDLESS: Mapping[str, str] = MappingProxyType(
         f"{_QUEUE}.HealthChecks": GPU_CHECK,
         f"{_RESOURCE}.HealthChecks": GPU_CHECK,
         f"{_RESOURCE}.Efa.GdrSupport": "GPUDirect RDMA is on where the type has it",
+        f"{_LINKS}.Name": "a link is known by its folder",
         f"{_EFS}.Encrypted": "EFS is encrypted always",
         f"{_EFS}.EncryptionInTransit": "EFS is mounted with TLS always",
         f"{_EFS}.IamAuthorization": "EFS is mounted with IAM always",

@@ -216,11 +216,28 @@ class Tag(_Part):
     value: str
 
 
+class Link(_Part):
+    """A data repository association."""
+
+    name: str = ""
+    file_system_path: NonEmpty
+    data_repository_path: NonEmpty
+    batch_import_meta_data_on_create: bool | None = None
+    imported_file_chunk_size: int | None = None
+    auto_import_policy: list[str] | None = None
+    auto_export_policy: list[str] | None = None
+
+
 class FileSystem(_Part):
     file_system_id: str | None = None
     kms_key_id: str | None = None
     storage_capacity: int | None = Field(default=None, ge=1)
     deployment_type: str | None = None
+    import_path: str | None = None
+    export_path: str | None = None
+    imported_file_chunk_size: int | None = None
+    auto_import_policy: str | None = None
+    data_repository_associations: list[Link] | None = None
 
 
 class SharedStorage(_Part):

@@ -2,6 +2,7 @@
 
 import re
 
+from tidegate.cli.pcluster import links
 from tidegate.cli.pcluster.keys import EFS_SPEED
 from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml
 from tidegate.cli.pcluster.shape import Configuration, FileSystem, SharedStorage
@@ -102,6 +103,8 @@ def _lustre(settings: FileSystem, place: str, done: Translated) -> Yaml:
         ):
             path = ("lustre", "existing", name)
             done.gaps.append(Gap(path, f"the {what} {of}, see FSx's console", stand_in))
+        if settings.import_path or settings.data_repository_associations:
+            links.of_existing(place, done)
         existing: Yaml = {"id": settings.file_system_id, "mount_name": None, "security_group": None}
         return {"existing": existing}
     wanted = settings.storage_capacity or LEAST_LUSTRE_GIB
@@ -111,9 +114,11 @@ def _lustre(settings: FileSystem, place: str, done: Translated) -> Yaml:
         means = f"has {gib} GiB, not {wanted}: 1200 or a multiple of 2400"
         done.lose(f"{place}.FsxLustreSettings.StorageCapacity", "lustre-size", means)
     kind = settings.deployment_type or "SCRATCH_2"
+    repositories = links.repositories(settings, f"{place}.FsxLustreSettings", done)
     return {
         "kind": PERSISTENT if kind.startswith("PERSISTENT") else SCRATCH,
         "storage_gib": gib,
+        **({"data_repositories": repositories} if repositories else {}),
     }
 
 
