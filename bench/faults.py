@@ -131,15 +131,17 @@ _OF_PLANS = (
     ),
     fault(
         "what is in a reservation is not counted",
+        becomes("core.offers.reservations:_rooms", "_taken(...)", "Counter()"),
+    ),
+    fault(
+        "a plan fills one reservation alone",
         becomes(
-            "core.offers.reservations:ReservedCapacity.__init__",
-            "_next_room(_1, _2, _)",
-            "_next_room(_1, _2, 0)",
+            "core.offers.reservations:ReservedCapacity.targets", "sorted(...)", "[*places][:1]"
         ),
     ),
     fault(
         "a targeted reservation is not named",
-        becomes("core.offers.reservations:named_by", "not any(...)", "True"),
+        becomes("service.requests:template_key", "_.reservation", "''"),
     ),
     fault(
         "reservations are left alone",

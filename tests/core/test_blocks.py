@@ -6,12 +6,12 @@ import pytest
 
 from tests.core.reading import launches
 from tests.make import NOW_S, T4, ZONE, cluster, instance, job, node, pool, snapshot
-from tidegate.core.model.cluster import Cluster, Reservation
+from tidegate.core.model.cluster import OPEN, Cluster, Reservation
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Plan, Send
-from tidegate.core.offers.reservations import active, block_drains_at_s, named_by
+from tidegate.core.offers.reservations import active, block_drains_at_s
 from tidegate.core.planner import plan
 
 HOUR_S = 3600.0
@@ -34,11 +34,11 @@ def two_blocks() -> Cluster:
     return replace(of, pools=(using,), reservations=(longer, shorter), prices=prices)
 
 
-def test_of_two_blocks_the_longer_is_filled_first_and_a_launch_takes_no_more_than_one_has() -> None:
+def test_both_of_two_blocks_are_filled_and_a_launch_takes_no_more_than_one_has() -> None:
     of, wanted = two_blocks(), [job(n, time_limit_s=HOUR_S) for n in range(2)]
 
-    assert bought(plan(snapshot(wanted, of=of))) == [(Market.CAPACITY_BLOCK, 1), (Market.SPOT, 1)]
-    assert [next_block(of, *[""] * held) for held in range(3)] == ["cr-1", "cr-2", "cr-2"]
+    assert bought(plan(snapshot(wanted, of=of))) == [(Market.CAPACITY_BLOCK, 1)] * 2
+    assert [next_block(of, *[""] * held) for held in range(4)] == ["cr-1", "cr-2", "cr-2", ""]
 
 
 def test_what_ec2_says_to_be_in_the_shorter_block_leaves_the_longer_one_its_place() -> None:
@@ -51,12 +51,14 @@ def test_what_ec2_says_to_be_in_the_shorter_block_leaves_the_longer_one_its_plac
 
 
 def next_block(of: Cluster, *held: str) -> str:
-    """Where the next one goes, beside instances that are in these ("": EC2 has not said)."""
+    """Where the next one goes, beside instances that are in these ("": nobody has said)."""
     alive = [
         replace(instance(f"i-{number}", BLOCK), capacity_reservation_id=block)
         for number, block in enumerate(held)
     ]
-    return getattr(named_by(snapshot(of=of, instances=alive), BLOCK), "id", "")
+    wanted = [job(n, time_limit_s=HOUR_S) for n in range(len(held) + 1)]
+    seen = snapshot(wanted, of=of, instances=alive)
+    return launches(plan(seen))[0].reservation
 
 
 RESERVED = replace(BLOCK, market=Market.RESERVED)
@@ -72,22 +74,22 @@ def named_and_open() -> Cluster:
     return replace(of, pools=(using,), reservations=reservations, prices=prices)
 
 
-def test_a_targeted_reservation_is_named_until_it_is_full_then_an_open_one_is_filled() -> None:
+def test_a_targeted_reservation_is_named_and_an_open_one_is_filled_beside_it() -> None:
     of = named_and_open()
 
-    def after(*held: str) -> tuple[str, list[tuple[Market, int]]]:
+    def after(*held: str) -> list[tuple[str, int]]:
         alive = [
             replace(instance(f"i-{n}", RESERVED), capacity_reservation_id=each)
             for n, each in enumerate(held)
         ]
         seen = snapshot([job(n) for n in range(9)], of=of, instances=alive)
-        return getattr(named_by(seen, RESERVED), "id", ""), bought(plan(seen))[:1]
+        return [(each.reservation, each.count) for each in launches(plan(seen)) if each.reservation]
 
-    assert after() == ("cr-1", [(Market.RESERVED, 2)])
-    assert after("cr-0") == ("cr-1", [(Market.RESERVED, 2)])
-    assert after("cr-1") == ("cr-1", [(Market.RESERVED, 1)])
-    assert after("cr-1", "") == ("", [(Market.RESERVED, 1)]), "EC2 has not said: named ones first"
-    assert after("cr-1", "cr-1", "cr-0")[1] == [(Market.SPOT, 6)]
+    assert after() == [("cr-1", 2), (OPEN, 1)]
+    assert after("cr-0") == [("cr-1", 2)]
+    assert after("cr-1") == [("cr-1", 1), (OPEN, 1)]
+    assert after("cr-1", "") == [(OPEN, 1)], "nobody has said: named ones first"
+    assert after("cr-1", "cr-1", "cr-0") == []
 
 
 def test_a_job_is_held_against_the_end_of_the_block_that_its_node_goes_into() -> None:

@@ -9,7 +9,6 @@ from tidegate.core.model.cluster import Cluster, Reservation
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.slurm import Job
 from tidegate.core.offers.odd_reservations import odd_named
-from tidegate.core.offers.reservations import named_by
 from tidegate.core.offers.seen_reservations import lost_now, seen_now
 from tidegate.core.planner import plan
 from tidegate.service.requests import fleet_request
@@ -37,7 +36,7 @@ def test_it_is_launched_into_by_its_own_template_as_far_as_it_goes() -> None:
 
     assert bought(of, *jobs) == [(Market.INTERRUPTIBLE, 2), (Market.SPOT, 1)]
     first = launches(plan(snapshot(jobs, of=of)))[0]
-    request = fleet_request(first, of.name, placement(of), named_by(snapshot(of=of), LENT.offering))
+    request = fleet_request(first, of.name, placement(of))
     assert (request.launch_template_id, request.market) == ("lt-t4/cr-7", Market.INTERRUPTIBLE)
 
 

@@ -17,7 +17,6 @@ from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.market import SeenMarket
 from tidegate.core.model.seen_reservations import SeenReservations
 from tidegate.core.offers.market import at_market
-from tidegate.core.offers.reservations import named_by
 from tidegate.core.offers.seen_reservations import odd_members, seen_now
 from tidegate.core.planner import plan
 from tidegate.service.requests import fleet_request
@@ -62,7 +61,7 @@ def test_a_launch_takes_what_all_of_a_group_has_and_names_the_group() -> None:
 
     assert bought(of, 4) == [(Market.RESERVED, 3), (Market.SPOT, 1)]
     first = launches(made)[0]
-    request = fleet_request(first, of.name, placement(of), named_by(snapshot(of=of), RESERVED))
+    request = fleet_request(first, of.name, placement(of))
     assert request.launch_template_id == "lt-t4/group-gpus"
 
 

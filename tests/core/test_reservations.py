@@ -23,7 +23,7 @@ from tidegate.core.model.cluster import Cluster, Limits, Reservation
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.ledger import LaunchRecord, NodeRecord, Phase
 from tidegate.core.model.snapshot import Snapshot
-from tidegate.core.offers.reservations import in_reservations
+from tidegate.core.offers.reservations import ReservedCapacity
 from tidegate.core.planner import plan
 from tidegate.service.requests import fleet_request
 
@@ -105,7 +105,7 @@ def test_the_place_of_a_node_that_slurm_has_let_go_is_free_when_ec2_shows_it_no_
 
     assert bought(snapshot([job()], of=reserved, records=[joined])) == [Market.RESERVED]
     assert bought(snapshot([job()], of=reserved, records=[booting])) != [Market.RESERVED]
-    assert in_reservations(stale) == {RESERVED: 1}
+    assert ReservedCapacity(stale).left_in_all(RESERVED) == 0
 
 
 def test_a_place_that_another_job_needs_no_more_is_not_bought_by_the_hour() -> None:

@@ -4,20 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from tests.make import NOW_S, T4, ZONE, cluster, offering, placement, pool, snapshot
-from tidegate.core.model.cluster import Reservation
+from tests.make import ZONE, cluster, offering, placement
+from tidegate.core.model.cluster import OPEN
 from tidegate.core.model.ec2 import Market, Template
 from tidegate.core.model.ledger import Launch
-from tidegate.core.offers.reservations import named_by
 from tidegate.service.requests import fleet_request
 from tidegate.wire.tags import TAGS_MAX
 
-BLOCK = Reservation("cr-1", T4.name, ZONE, 4, Market.CAPACITY_BLOCK, NOW_S - 10, NOW_S + 90_000)
 
-
-def launch(market: Market = Market.SPOT, *, gated_for: str = "") -> Launch:
+def launch(market: Market = Market.SPOT, *, gated_for: str = "", into: str = "") -> Launch:
     wanted = offering(market=market)
-    return Launch("l-1", "t4", (wanted,), 2, 2, ("7",), 0.2, gated_for, "for 7")
+    made = Launch("l-1", "t4", (wanted,), 2, 2, ("7",), 0.2, gated_for, "for 7")
+    return replace(made, reservation=into)
 
 
 @pytest.mark.parametrize(
@@ -36,9 +34,9 @@ def test_a_gang_that_is_not_paid_for_comes_into_the_placement_group_of_its_pool_
 ) -> None:
     placed = replace(placement(cluster()), groups={f"t4/{ZONE}": "group-a", "a10g/x": "other"})
     placed = replace(placed, templates={**placed.templates, "t4/cr-1": Template("lt-block", "3")})
-    named = BLOCK if market is Market.CAPACITY_BLOCK else None
+    into = {Market.CAPACITY_BLOCK: "cr-1", Market.RESERVED: OPEN}.get(market, "")
 
-    request = fleet_request(launch(market, gated_for=gated_for), "test", placed, named)
+    request = fleet_request(launch(market, gated_for=gated_for, into=into), "test", placed)
 
     assert [each.placement_group for each in request.overrides] == [group]
 
@@ -47,7 +45,7 @@ def test_a_capacity_block_has_a_launch_template_of_its_own() -> None:
     placed = placement(cluster())
     placed = replace(placed, templates={**placed.templates, "t4/cr-1": Template("lt-block", "3")})
 
-    request = fleet_request(launch(Market.CAPACITY_BLOCK), "test", placed, BLOCK)
+    request = fleet_request(launch(Market.CAPACITY_BLOCK, into="cr-1"), "test", placed)
 
     assert (request.launch_template_id, request.launch_template_version) == ("lt-block", "3")
 
@@ -57,7 +55,8 @@ def test_a_place_in_a_reservation_is_asked_for_where_ec2_cannot_sell_another() -
     placed = placement(cluster())
     older = Template("lt-t4", "2", "bb-2")
 
-    request = fleet_request(replace(launch(Market.RESERVED), template=older), "test", placed)
+    wanted = replace(launch(Market.RESERVED, into=OPEN), template=older)
+    request = fleet_request(wanted, "test", placed)
 
     assert request.launch_template_id == "lt-t4/reserved"
 
@@ -91,15 +90,3 @@ def test_a_node_has_room_for_all_tags_of_a_site_beside_those_of_its_launch() -> 
     ours = {key for key, _ in tags} | {"Name"}
     assert len(ours) == 11
     assert TAGS_MAX + len(ours) <= 50
-
-
-def test_the_block_of_a_launch_is_the_one_that_has_begun_and_lasts_longest() -> None:
-    longer = replace(BLOCK, id="cr-2", ends_at_s=NOW_S + 99_000)
-    coming = replace(BLOCK, id="cr-3", starts_at_s=NOW_S + 1, ends_at_s=NOW_S + 999_000)
-    elsewhere = replace(longer, id="cr-4", zone="us-east-1b", ends_at_s=NOW_S + 999_000)
-    on = replace(cluster(pool()), reservations=(longer, BLOCK, coming, elsewhere))
-    wanted = offering(market=Market.CAPACITY_BLOCK)
-
-    assert named_by(snapshot(of=on), wanted) == longer
-    assert named_by(snapshot(of=on), offering()) is None
-    assert named_by(snapshot(of=replace(on, reservations=(coming,))), wanted) is None

@@ -67,16 +67,13 @@ def test_a_block_that_is_free_comes_before_what_is_paid_by_the_hour() -> None:
         buys_by_the_hour(world, check, 2)
 
 
-def test_a_gang_too_large_for_the_longest_block_may_pass_over_the_others() -> None:
-    """Until the longest is full: then the next one is filled."""
-    long, short = block("cr-1", 1, 2), block("cr-2", 2, 1)
-    world, check = holding(long, short)
-
-    buys_by_the_hour(world, check, 2)
-    fill(world, long)
-    world.clock.advance(10.0)
+def test_every_block_that_holds_a_gang_whole_comes_before_what_is_paid_by_the_hour() -> None:
+    """Not those that only hold it together."""
+    world, check = holding(block("cr-1", 1, 2), block("cr-2", 2, 1))
     with pytest.raises(Broken, match="cr-2 holds it ready"):
         buys_by_the_hour(world, check, 2)
+
+    buys_by_the_hour(*holding(block("cr-1", 1, 2), block("cr-2", 1, 1)), 2)
 
 
 @pytest.mark.parametrize(("lasts_s", "is_held"), [(44.0, False), (46.0, True)])

@@ -16,7 +16,7 @@ def test_a_rest_begins_with_the_answer_however_long_its_look_goes_on(too_early_s
     world, seen = witnessed()
     check = RefusalsRemembered(seen)
     check.begun()
-    check.answered(REFUSED)
+    check.answered(first_node(world), REFUSED)
     world.clock.advance(40.0)
     check.looked(Looked())
 

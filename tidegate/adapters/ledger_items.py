@@ -335,5 +335,6 @@ def seen_market(by_kind: Mapping[str, Sequence[Item]]) -> SeenMarket:
 
 def resting_sk(rest: RestKey) -> str:
     """Version 0.1 wrote no template here: such items are gone six hours after a deployment."""
-    offering, *whose = rest
-    return "#".join(("resting", str(offering), *filter(None, whose)))
+    offering, pool, template, reservation = rest
+    into = f"in {reservation}" if reservation else ""  # no pool has a space in its name
+    return "#".join(("resting", str(offering), *filter(None, (pool, template, into))))

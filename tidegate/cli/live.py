@@ -37,7 +37,6 @@ from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.rollout import Rollout, RolloutCode
 from tidegate.core.model.snapshot import Snapshot
-from tidegate.core.offers.reservations import named_by
 from tidegate.ports import Ledger
 from tidegate.service import billing
 from tidegate.service.observe import observe
@@ -109,10 +108,9 @@ class LiveCluster:
         if launch.pool not in self.placement.templates or zones - self.placement.subnets.keys():
             return f"pool {launch.pool} is not deployed like this yet"
         offering = launch.offerings[0]
-        named = named_by(self.snapshot, offering)
-        if template_key(launch, named) not in self.placement.templates:
+        if template_key(launch) not in self.placement.templates:
             return f"{offering.market} of pool {launch.pool} is not deployed yet"
-        request = fleet_request(launch, self.snapshot.cluster.name, self.placement, named)
+        request = fleet_request(launch, self.snapshot.cluster.name, self.placement)
         return self.compute.dry_run(request) or "it would be taken"
 
 

@@ -37,7 +37,6 @@ from tidegate.core.model.plan import (
 from tidegate.core.model.resting import Resting, RestKey
 from tidegate.core.model.slurm_names import ABOUT_JOBS
 from tidegate.core.model.snapshot import Snapshot
-from tidegate.core.offers.reservations import named_by
 from tidegate.core.offers.spend import ended, repriced
 from tidegate.ports import COMMIT_MAX, Bus, Clock, Compute, Finished, Ledger
 from tidegate.service.launching import Launching, rested
@@ -118,18 +117,9 @@ class Applier:
             self.ledger.charge(stretches)
 
     def _records(self, actions: Iterable[Action], snapshot: Snapshot) -> list[LaunchRecord]:
-        cluster, now_s = snapshot.cluster, snapshot.now_s
+        name, now_s = snapshot.cluster.name, snapshot.now_s
         return [
-            LaunchRecord(
-                action,
-                now_s,
-                fleet_request(
-                    action,
-                    cluster.name,
-                    self.placement,
-                    named_by(snapshot, action.offerings[0]),
-                ),
-            )
+            LaunchRecord(action, now_s, fleet_request(action, name, self.placement))
             for action in actions
             if isinstance(action, Launch)
         ]
@@ -254,11 +244,11 @@ class Applier:
         broken: dict[RestKey, Resting] = {}
         for action in actions:
             if isinstance(action, Rest):
-                offering, pool, template = action.key
                 refusal = Refusal(
-                    *(offering, RefusalKind.OTHER, action.code, action.reason),
-                    pool=pool,
-                    template=template,
+                    *(action.offering, RefusalKind.OTHER, action.code, action.reason),
+                    pool=action.pool,
+                    template=action.template,
+                    reservation=action.reservation,
                 )
                 known, factor = before.get(action.key), _rest_factor(action)
                 broken[action.key] = rested(refusal, known, snapshot.now_s, timings, factor=factor)

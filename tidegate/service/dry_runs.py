@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.cluster import OPEN, Cluster
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Launch
@@ -46,6 +46,7 @@ def dry_runs(cluster: Cluster, placement: Placement, ec2: DryRuns) -> Iterator[D
                 usd_per_hour_each=0.0,
                 gated_for="",
                 reason="a dry run",
+                reservation=OPEN if market is Market.RESERVED else "",
             )
             request = fleet_request(launch, cluster.name, placement)
             yield DryRun(pool.name, market, ec2.dry_run(request), ec2.dry_run_instance(request))

@@ -126,14 +126,14 @@ class Launching:
         """Without those of which everything was refused just now, and without those of gangs of
         which another part did not come; what is in doubt is asked.
         """
-        refused = {(refusal.pool, refusal.offering) for refusal in self.outcome.refused}
+        refused = self.outcome.refused
         hopeless = [
             each
             for each in wave
             if each not in asking
             and (
                 each.launch.gated_for in self.outcome.lacking
-                or all(refused & {("", on), (each.launch.pool, on)} for on in each.launch.offerings)
+                or all(_is_refused(each.launch, on, refused) for on in each.launch.offerings)
             )
         ]
         self._give_up(hopeless)
@@ -298,10 +298,21 @@ def _denied_start(launch: Launch, code: str, said: str) -> Refusal:
     return replace(denied, pool=launch.pool, template=STARTS)
 
 
+def _is_refused(launch: Launch, offering: Offering, refused: Iterable[Refusal]) -> bool:
+    return any(
+        each.offering == offering
+        and each.pool in ("", launch.pool)
+        and each.reservation in ("", launch.reservation)
+        for each in refused
+    )
+
+
 def _blamed(refusal: Refusal, record: LaunchRecord) -> Refusal:
-    """With whose it is: what another pool sells does not rest for a template of this one."""
+    """With whose it is: what another pool sells does not rest for a template of this one, nor what
+    another reservation holds for this one.
+    """
     if not refusal.cure.is_of_pool:
-        return refusal
+        return replace(refusal, reservation=record.launch.reservation)
     request = record.request
     name = template_name(request.launch_template_id, request.launch_template_version)
     return replace(refusal, pool=record.launch.pool, template=name)
@@ -329,6 +340,7 @@ def rested(
         *(refusal.offering, until_s, failures, refusal.code, said, refusal.cure),
         pool=refusal.pool,
         template=refusal.template,
+        reservation=refusal.reservation,
     )
 
 
@@ -359,4 +371,5 @@ def _node_record(
         is_started=bool(launch.starts),
         layout=launch.layout,
         for_jobs=(gang,) if gang in launch.for_jobs else jobs_of(launch, number),
+        reservation=launch.reservation,
     )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import field
 
-from tidegate.core.model.cluster import Reservation, group_key, named_key, reserved_key
+from tidegate.core.model.cluster import group_key, named_key
 from tidegate.core.model.ec2 import (
     ACCOUNT_TAG,
     CLUSTER_TAG,
@@ -17,7 +17,6 @@ from tidegate.core.model.ec2 import (
     TEMPLATE_TAG,
     USER_TAG,
     FleetRequest,
-    Market,
     Override,
     Template,
     client_token,
@@ -39,18 +38,9 @@ class Placement:
     groups: Mapping[str, str] = field(default_factory=dict)
 
 
-def fleet_request(
-    launch: Launch,
-    cluster: str,
-    placement: Placement,
-    named: Reservation | None = None,
-) -> FleetRequest:
-    """The request for `launch`; per-launch facts travel as tags that the node reads in IMDS.
-
-    `named`: the capacity block or targeted reservation that the launch goes into, or one of the
-    group that it names.
-    """
-    key = template_key(launch, named)
+def fleet_request(launch: Launch, cluster: str, placement: Placement) -> FleetRequest:
+    """The request for `launch`; per-launch facts travel as tags that the node reads in IMDS."""
+    key = template_key(launch)
     own = launch.template if key == launch.pool else None
     template = own or placement.templates[key]
     tags = {CLUSTER_TAG: cluster, LAUNCH_TAG: launch.launch_id, POOL_TAG: launch.pool}
@@ -89,12 +79,9 @@ def fleet_request(
     )
 
 
-def template_key(launch: Launch, named: Reservation | None) -> str:
+def template_key(launch: Launch) -> str:
     """Which of the pool's templates a launch is made from."""
-    if named:
-        return named_key(launch.pool, named.target)
-    is_reserved = launch.offerings[0].market is Market.RESERVED
-    return reserved_key(launch.pool) if is_reserved else launch.pool
+    return named_key(launch.pool, launch.reservation) if launch.reservation else launch.pool
 
 
 def _group(launch: Launch, zone: str, placement: Placement) -> str:

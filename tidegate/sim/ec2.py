@@ -78,7 +78,7 @@ class SimCompute:
     in_flight: Callable[[int], None] = lambda number: None
     faults: Faults = no_faults
     on_request: list[Callable[[FleetRequest], None]] = field(default_factory=list)
-    on_answer: list[Callable[[FleetResult], None]] = field(default_factory=list)
+    on_answer: list[Callable[[FleetRequest, FleetResult], None]] = field(default_factory=list)
     on_terminate: list[Callable[[tuple[str, ...]], None]] = field(default_factory=list)
     on_launch: list[Callable[[Instance], None]] = field(default_factory=list)
     on_end: list[Callable[[Instance], None]] = field(default_factory=list)
@@ -111,7 +111,7 @@ class SimCompute:
                     came = answered.pop(int(self.luck() * len(answered)))
                     if isinstance(came.result, FleetResult):
                         for hear in self.on_answer:
-                            hear(came.result)
+                            hear(came.request, came.result)
                     yield (came,)
         finally:
             for request in under_way:

@@ -62,7 +62,7 @@ class Blueprint:
         self._offer_groups = offer_groups
         self._usage = usage
         self._allowed: dict[OfferGroup, int] = {}
-        self._reserved_capacity: dict[Offering, int] = {}
+        self._reserved_capacity: dict[tuple[Offering, str], float] = {}
         self._used: set[tuple[OfferGroup, int]] = set()
         self._with_gpus = LargestFirst([])
         self._without = BestFit([])
@@ -135,15 +135,17 @@ class Blueprint:
                 allowed = offer_group.catalogue.within(left[1]) if left[0] >= 1 else 0
             if offer_group.market.is_prepaid:
                 for number, each in enumerate(offer_group.catalogue.entries):
-                    if self._left(each.offering) <= 0:
+                    if self._left(offer_group, each.offering) <= 0:
                         allowed &= ~(1 << number)
             self._allowed[offer_group] = allowed
         return self._allowed[offer_group]
 
-    def _left(self, offering: Offering) -> int:
-        if offering not in self._reserved_capacity:
-            self._reserved_capacity[offering] = self._offer_groups.reserved_capacity.left(offering)
-        return self._reserved_capacity[offering]
+    def _left(self, offer_group: OfferGroup, offering: Offering) -> float:
+        """Pools may share a reservation."""
+        key = offering, offer_group.target
+        if key not in self._reserved_capacity:
+            self._reserved_capacity[key] = self._offer_groups.places(offer_group, offering)
+        return self._reserved_capacity[key]
 
     def _index(self, items: list[Item]) -> None:
         """Who may fill the rest of a node."""
@@ -189,7 +191,7 @@ class Blueprint:
 
     def _is_in_stock(self, offer_group: OfferGroup, number: int) -> bool:
         offering = offer_group.catalogue.entries[number].offering
-        return not offer_group.market.is_prepaid or self._left(offering) > 0
+        return not offer_group.market.is_prepaid or self._left(offer_group, offering) > 0
 
     def _starts(
         self, item: Item, offer_group: OfferGroup, number: int
@@ -253,8 +255,14 @@ class Blueprint:
         return self._roomy[key]
 
     def _without_stock(self, item: Item) -> list[tuple[OfferGroup, int]]:
-        """When the reservations are used up: what is paid for by the hour."""
-        item.fitting = tuple(each for each in item.fitting if not each[0].market.is_prepaid)
+        """When the reservations that it chose from are used up: others that are free, and what is
+        paid for by the hour.
+        """
+        left = (
+            (group, sum(1 << n for n in bits(mask) if self._is_in_stock(group, n)))
+            for group, mask in item.fitting
+        )
+        item.fitting = tuple(each for each in left if each[1])
         if not item.fitting:
             for tier in self._offer_groups.fitting(item.group.need):
                 paid = ((s, m & self._affordable(s)) for s, m in tier if not s.market.is_prepaid)
@@ -346,8 +354,8 @@ class Blueprint:
         times = min(item.left // count for item, count in drawn.parts)
         if drawn.offer_group.market.is_prepaid:
             offering = drawn.offer_group.catalogue.entries[drawn.number].offering
-            times = min(times, self._left(offering))
-            self._reserved_capacity[offering] -= times
+            times = min(times, int(self._left(drawn.offer_group, offering)))
+            self._reserved_capacity[offering, drawn.offer_group.target] -= times
         self._used.add((drawn.offer_group, drawn.number))
         parts = tuple((item.group, count) for item, count in drawn.parts)
         mask = self._mask(drawn)

@@ -72,10 +72,7 @@ class LaunchBuilder:
             if offer_group.pool.name in self._bounds:
                 return False
             offering = offer_group.catalogue.entries[number].offering
-            if (
-                offer_group.market.is_prepaid
-                and self._offer_groups.reserved_capacity.left(offering) < count
-            ):
+            if self._offer_groups.places(offer_group, offering) < count:
                 return False
         new = sum(key not in self._shared for key in keys)
         return len(self._pending_launches) + new <= self.launches_max and all(
@@ -151,8 +148,7 @@ class LaunchBuilder:
     def undo(self, num_launches: int) -> None:
         """Take back the launches after the first so many; all of them are of one gang."""
         for pending in self._pending_launches[num_launches:]:
-            if pending.offer_group.market.is_prepaid:
-                self._offer_groups.reserved_capacity.take(pending.offering, -pending.count)
+            self._offer_groups.take(pending.offer_group, pending.offering, -pending.count)
             pool = pending.offer_group.pool.name
             self._usage.debit(pool, -pending.count, pending.each, pending.usd_per_hour)
         del self._pending_launches[num_launches:]
@@ -318,10 +314,7 @@ class LaunchBuilder:
     def _has_room(
         self, offer_group: OfferGroup, offering: Offering, nodes: int, each: Load
     ) -> bool:
-        if (
-            offer_group.market.is_prepaid
-            and self._offer_groups.reserved_capacity.left(offering) < nodes
-        ):
+        if self._offer_groups.places(offer_group, offering) < nodes:
             return False
         return self._usage.room(offer_group.pool.name, nodes, each)[0] >= nodes
 
@@ -337,8 +330,7 @@ class LaunchBuilder:
 
     def _take(self, pending: PendingLaunch, nodes: int) -> int:
         """The number of the first of the nodes."""
-        if pending.offer_group.market.is_prepaid:
-            self._offer_groups.reserved_capacity.take(pending.offering, nodes)
+        self._offer_groups.take(pending.offer_group, pending.offering, nodes)
         pool = pending.offer_group.pool.name
         self._usage.debit(pool, nodes, pending.each, pending.usd_per_hour)
         pending.count += nodes

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tidegate.core.demand.demand import Need
+from tidegate.core.model.cluster import OPEN
 from tidegate.core.model.ec2 import Offering, Template
 from tidegate.core.model.ledger import Launch
 from tidegate.core.model.mig import uniform
@@ -70,7 +71,9 @@ class PendingLaunch:
         """What EC2 is asked for, any of these offerings, and the sentence that says why."""
         jobs = tuple(dict.fromkeys(self.for_jobs))
         pool = self.offer_group.pool.name
-        what = f"{self.count} x {self.offering} at {self.usd_per_hour:.3f} USD per hour"
+        target = self.offer_group.target
+        into = f" in {target}" if target not in ("", OPEN) else ""
+        what = f"{self.count} x {self.offering}{into} at {self.usd_per_hour:.3f} USD per hour"
         reason = (
             f"{what} for job {self._named(jobs)}: nothing that exists or boots fits, and this is "
             f"the cheapest in pool {pool}"
@@ -90,6 +93,7 @@ class PendingLaunch:
             gangs=tuple(self.gangs) if len(self.gangs) > 1 else (),
             template=self.template,
             layout=self.layout or self._usual_layout(),
+            reservation=target,
         )
 
     def _usual_layout(self) -> str:

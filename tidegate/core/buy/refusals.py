@@ -8,7 +8,7 @@ from itertools import islice
 from tidegate.core.demand.demand import Need
 from tidegate.core.demand.fit import has_devices, lacks, satisfies
 from tidegate.core.fleet.cures import remedy, words
-from tidegate.core.model.cluster import Pool
+from tidegate.core.model.cluster import OPEN, Pool
 from tidegate.core.model.durations import clock
 from tidegate.core.model.ec2 import InstanceType, Market, Offering
 from tidegate.core.model.pool_history import DOUBT_AFTER
@@ -153,12 +153,10 @@ class Refusals:
                 more = f"{nodes} more node{'s are' if nodes > 1 else ' is'} needed"
                 said, on = f"{sentence} and {more}", str(each.offering)
                 yield WhyNot(Why.LIMIT, said, pool, on, remedy=_raised(sentence))
-            elif (
-                offer_group.market.is_prepaid
-                and self._offer_groups.reserved_capacity.left(each.offering) < nodes
-            ):
-                left = self._offer_groups.reserved_capacity.left(each.offering)
-                said = f"the reservation of {each.offering} has {left} left and {nodes} are needed"
+            elif (left := self._offer_groups.places(offer_group, each.offering)) < nodes:
+                into = offer_group.target
+                which = "the reservation" if into == OPEN else into
+                said = f"{which} of {each.offering} has {left:.0f} left and {nodes} are needed"
                 yield WhyNot(Why.LIMIT, said, pool, str(each.offering))
 
     def _rests(self, need: Need, pool: Pool) -> Iterator[WhyNot]:
@@ -249,13 +247,13 @@ class Refusals:
         for each in to_come:
             said = f"reservation {each.id} of {offering} begins at {clock(each.starts_at_s)}"
             yield WhyNot(Why.NOT_BEGUN, said, pool, name, each.starts_at_s)
-        if not to_come and not self._offer_groups.reserved_capacity.left(offering):
+        if not to_come and not self._offer_groups.reserved_capacity.left_in_all(offering):
             yield WhyNot(Why.LIMIT, f"no reservation of {offering} has a place left", pool, name)
 
     def _blocks(self, need: Need, offer_group: OfferGroup) -> Iterator[WhyNot]:
         for each in offer_group.catalogue.entries:
             if not self._offer_groups.reserved_capacity.outlasts(
-                each.offering, need, offer_group.pool.boot_s
+                each.offering, offer_group.target, need, offer_group.pool.boot_s
             ):
                 said = (
                     f"the capacity block of {each.offering} ends before the job would "
@@ -336,5 +334,6 @@ def _rest(resting: Resting, pool: str, snapshot: Snapshot) -> WhyNot:
     if does:
         said = f"EC2 refuses {on.market} of pool {pool}, and waiting does not help: {own}"
         return WhyNot(Why.REFUSED, said, pool, str(on), until_s, remedy=does, words=own)
-    said = f"{on} rests for {until_s - snapshot.now_s:.0f} s more after EC2 said {resting.code}"
+    rests = f"{resting.what} rests for {until_s - snapshot.now_s:.0f} s more"
+    said = f"{rests} after EC2 said {resting.code}"
     return WhyNot(Why.RESTING, said, pool, str(on), until_s, words=own)

@@ -322,7 +322,7 @@ def _obstacles(why_nots: Sequence[WhyNot], snapshot: Snapshot) -> list[str]:
             told.append(each.sentence)
             continue
         did = "failed" if rest.code in BOOT_FAILURES else "refused"
-        until = f"{rest.offering} until {clock(rest.until_s)} ({did} {rest.failures}x)"
+        until = f"{rest.what} until {clock(rest.until_s)} ({did} {rest.failures}x)"
         by_words.setdefault((rest.code in BOOT_FAILURES, words(rest)), []).append(until)
     for (is_ours, its_words), rests in by_words.items():
         more = f" and {len(rests) - SHOWN_MAX} more" if len(rests) > SHOWN_MAX else ""

@@ -271,9 +271,7 @@ def _limits(
 def _resting(snapshot: Snapshot) -> tuple[RestingNow, ...]:
     found = [each for each in snapshot.resting if each.until_s > snapshot.now_s]
     rests = (
-        RestingNow(
-            *(str(each.offering), each.until_s, each.failures, each.code, each.message), each.pool
-        )
+        RestingNow(*(each.what, each.until_s, each.failures, each.code, each.message), each.pool)
         for each in sorted(found, key=lambda each: (each.until_s, each.key))
     )
     sick = (

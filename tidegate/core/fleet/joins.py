@@ -37,7 +37,7 @@ def ended_while_booting(member: Member, snapshot: Snapshot) -> tuple[Rest, ...]:
         return ()
     if member.found_no_room:
         said, codes = f"EC2 had no room for {record.instance_id} after all", {NO_ROOM_CODE}
-        found = Rest(record.offering, "", "", NO_ROOM_CODE, said)
+        found = Rest(record.offering, "", "", NO_ROOM_CODE, said, record.reservation)
     elif record.phase is Phase.LAUNCHED:
         said, codes = "a node ended while it booted", {*BOOT_FAILURES}
         found = rest(record, ENDED_WHILE_BOOTING, said)

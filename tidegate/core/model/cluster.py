@@ -222,6 +222,10 @@ class Timings:
         return self.boot_bound_s + BOOT_BEGINS_S
 
 
+# What a launch into open reservations names instead of one of them.
+OPEN = "reserved"
+
+
 @frozen
 class Reservation:
     """Capacity paid for in advance: an On-Demand Capacity Reservation, a Capacity Block, or what
@@ -254,8 +258,10 @@ class Reservation:
 
     @property
     def target(self) -> str:
-        """What a launch into it names: its id, or its group."""
-        return group_target(self.group) if self.group else self.id
+        """What a launch into it names: its id, or its group; OPEN where it names neither."""
+        if self.group:
+            return group_target(self.group)
+        return self.id if self.is_named else OPEN
 
 
 def group_target(arn: str) -> str:
@@ -272,7 +278,7 @@ def named_key(pool: str, target: str) -> str:
 
 def reserved_key(pool: str) -> str:
     """The name of a pool's launch template for places in open reservations, and for no others."""
-    return f"{pool}/reserved"
+    return named_key(pool, OPEN)
 
 
 def group_key(pool: str, zone: str) -> str:

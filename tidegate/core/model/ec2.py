@@ -290,11 +290,12 @@ class Refusal:
     cure: Cure = Cure.NONE
     pool: str = ""  #: whose launch was refused, where it lies in that; empty: whoever asks for it
     template: str = ""  #: which template of it, where it lies in that (`Template.name`)
+    reservation: str = ""  #: what it was asked from, of what is paid for; empty: nothing
 
     @property
-    def key(self) -> tuple[Offering, str, str]:
+    def key(self) -> tuple[Offering, str, str, str]:
         """What rests after it (`RestKey`)."""
-        return self.offering, self.pool, self.template
+        return self.offering, self.pool, self.template, self.reservation
 
 
 @frozen

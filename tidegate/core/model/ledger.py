@@ -103,6 +103,7 @@ class NodeRecord:
     #: since when it is stopped or about to be, to be started again; null: it was not stopped
     stopped_at_s: float | None = None
     is_started: bool = False  #: its launch started it, from a stop; false: its launch bought it
+    reservation: str = ""  #: what its launch names of what is paid for, as `Launch` says
 
     @property
     def is_orphan(self) -> bool:
@@ -200,6 +201,8 @@ class Launch:
     layout: str = ""  #: into which MIG instances its GPUs are cut; empty: as its pool says
     data: str = ""  #: the data sets that its nodes load while they boot, with blanks between them
     starts: str = ""  #: the stopped instance that it starts; empty: it buys new ones
+    #: the reservation, block or group that it goes into; `reserved`: an open one; empty: none
+    reservation: str = ""
 
 
 class LaunchStatus(StrEnum):

@@ -88,7 +88,7 @@ class Rest:
     """Do not buy this offering for a pool for a while: what came of it was of no use.
 
     `template`: the digest of what came; another one may be tried. "": nobody knows. `pool` "": for
-    none, since EC2 had no room for what it had taken.
+    none, since EC2 had no room for what it had taken, in this `reservation` ("": in none).
     """
 
     offering: Offering
@@ -96,10 +96,11 @@ class Rest:
     template: str
     code: str
     reason: str
+    reservation: str = ""
 
     @property
     def key(self) -> RestKey:
-        return self.offering, self.pool, self.template
+        return self.offering, self.pool, self.template, self.reservation
 
     @property
     def is_refusal(self) -> bool:

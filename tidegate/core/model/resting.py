@@ -1,5 +1,6 @@
 """What is not asked of EC2 for a while: it was refused, or what came of it was no good."""
 
+from tidegate.core.model.cluster import OPEN
 from tidegate.core.model.ec2 import Cure, Offering
 from tidegate.core.model.frozen import frozen
 
@@ -15,8 +16,10 @@ BOOT_FAILURES = frozenset(
 STARTS = "starts"
 
 
-type RestKey = tuple[Offering, str, str]
-"""What rests: an offering, for which pool ("": for all), of which of its templates ("": of all)."""
+type RestKey = tuple[Offering, str, str, str]
+"""What rests: an offering, for which pool ("": for all), of which of its templates ("": of all), in
+which reservation ("": in all).
+"""
 
 
 @frozen
@@ -33,10 +36,18 @@ class Resting:
     #: what the pool may not try: `id:version` of what was refused, the digest of what did not boot;
     #: a pool that has another one now may try; empty: any
     template: str = ""
+    #: what EC2 was asked to take it from (`Launch.reservation`); empty: all
+    reservation: str = ""
 
     @property
     def key(self) -> RestKey:
-        return self.offering, self.pool, self.template
+        return self.offering, self.pool, self.template, self.reservation
+
+    @property
+    def what(self) -> str:
+        """For people."""
+        into = f" in {self.reservation}" if self.reservation not in ("", OPEN) else ""
+        return f"{self.offering}{into}"
 
     def stops(self, pool: str) -> bool:
         return self.pool in ("", pool)

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import merge
-from math import log
+from math import inf, log
 
 from tidegate.core.demand.demand import Need
 from tidegate.core.demand.fit import satisfies
-from tidegate.core.model.cluster import DEFAULT_HAZARD_PER_HOUR, Cluster, Pool
+from tidegate.core.model.cluster import DEFAULT_HAZARD_PER_HOUR, OPEN, Cluster, Pool
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.snapshot import Snapshot
@@ -34,12 +34,15 @@ CATALOGUES_KEPT = 200
 
 @dataclass(slots=True, eq=False)
 class OfferGroup:
-    """What one pool sells in one market at about one hazard."""
+    """What one pool sells in one market at about one hazard; what is paid for in advance, by what a
+    launch names (`Reservation.target`).
+    """
 
     pool: Pool
     market: Market
     hazard_per_hour: float
     catalogue: Catalogue
+    target: str = ""
     _constraints: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -162,7 +165,14 @@ class OfferGroups:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._resting = frozenset(
-            (r.pool, r.offering) for r in snapshot.resting if r.until_s > snapshot.now_s
+            (r.pool, r.offering)
+            for r in snapshot.resting
+            if r.until_s > snapshot.now_s and not r.reservation
+        )
+        self._resting_in = frozenset(
+            (r.pool, r.offering, r.reservation)
+            for r in snapshot.resting
+            if r.until_s > snapshot.now_s and r.offering.market.is_prepaid
         )
         self.reserved_capacity = ReservedCapacity(snapshot)
         self.losses = Losses(snapshot.cluster)
@@ -283,16 +293,34 @@ class OfferGroups:
     def options(self, need: Need) -> Iterator[Option]:
         """Every offering for the job, zone by zone, in the order in which to buy."""
         for tier in self.fitting(need):
-            for option in merge(*(_options(need, *each) for each in tier), key=_by_cost):
+            for option in merge(*(_options(need, *each) for each in tier), key=self._rank):
                 if not self.losses.is_lossy(option.offer_group.pool, option.offering, need):
                     yield option
 
     def _outlasting(self, need: Need, offer_group: OfferGroup, mask: int) -> int:
         """Without the entries whose reservation ends before the job would."""
         for number, each in enumerate(offer_group.catalogue.entries):
-            if not self.reserved_capacity.outlasts(each.offering, need, offer_group.pool.boot_s):
+            into, boot_s = offer_group.target, offer_group.pool.boot_s
+            if not self.reserved_capacity.outlasts(each.offering, into, need, boot_s):
                 mask &= ~(1 << number)
         return mask
+
+    def places(self, offer_group: OfferGroup, offering: Offering) -> float:
+        """How many nodes more of it there are: only what is paid for is counted."""
+        into = offer_group.target
+        return self.reserved_capacity.left(offering, into) if into else inf
+
+    def take(self, offer_group: OfferGroup, offering: Offering, count: int) -> None:
+        if offer_group.target:
+            self.reserved_capacity.take(offering, offer_group.target, count)
+
+    def _rank(self, option: Option) -> tuple[float, str, Offering, bool, float]:
+        """The cheapest first; of reservations the one with the least room, which leaves the others
+        to larger gangs.
+        """
+        group, offering = option.offer_group, option.offering
+        is_open, places = group.target == OPEN, self.places(group, offering)
+        return option.cost_usd, group.pool.name, offering, is_open, places
 
     def _offer_groups(self, pool: Pool) -> Iterator[OfferGroup]:
         if self._snapshot.cluster.reservations and pool.name not in self._shut_prepaid:
@@ -316,19 +344,28 @@ class OfferGroups:
         for market in (Market.RESERVED, Market.CAPACITY_BLOCK, Market.INTERRUPTIBLE):
             if market not in pool.markets:
                 continue
-            resting = frozenset(on for of, on in self._resting if of in ("", pool.name))
-            key = (pool.instance_types, pool.zones, market, resting)
-            if key not in self._prepaid_by:
-                self._prepaid_by[key] = Catalogue(tuple(self._prepaid(pool, market, resting)))
-            if self._prepaid_by[key].entries:
-                yield OfferGroup(pool, market, 0.0, self._prepaid_by[key])
+            for target in self.reserved_capacity.targets(market):
+                found = self._prepaid(pool, market, target)
+                if found.entries:
+                    yield OfferGroup(pool, market, 0.0, found, target)
 
-    def _prepaid(self, pool: Pool, market: Market, resting: frozenset[Offering]) -> Iterator[Entry]:
-        types = {each.name: each for each in pool.instance_types}
-        for offering in self.reserved_capacity.offerings(market):
-            is_ours = offering.instance_type in types and offering.zone in pool.zones
-            if is_ours and offering not in resting:
-                yield entry(types[offering.instance_type], [(0.0, offering)])
+    def _prepaid(self, pool: Pool, market: Market, target: str) -> Catalogue:
+        whose, into = ("", pool.name), ("", target)
+        rests = (on for of, on, where in self._resting_in if of in whose and where in into)
+        resting = frozenset(rests)
+        key = (pool.instance_types, pool.zones, market, target, resting)
+        if key not in self._prepaid_by:
+            types = {each.name: each for each in pool.instance_types}
+            self._prepaid_by[key] = Catalogue(
+                tuple(
+                    entry(types[offering.instance_type], [(0.0, offering)])
+                    for offering in self.reserved_capacity.offerings(market, target)
+                    if offering.instance_type in types
+                    and offering.zone in pool.zones
+                    and offering not in resting
+                )
+            )
+        return self._prepaid_by[key]
 
 
 def is_dear(cluster: Cluster, offering: Offering) -> bool:
@@ -344,10 +381,6 @@ def _options(need: Need, offer_group: OfferGroup, mask: int) -> Iterator[Option]
     for usd, number, offering in offer_group.catalogue.by_zone():
         if mask >> number & 1:
             yield Option(expected.usd(usd), offer_group, number, usd, offering, mask)
-
-
-def _by_cost(option: Option) -> tuple[float, str, Offering]:
-    return option.cost_usd, option.offer_group.pool.name, option.offering
 
 
 def _by_price(each: Entry) -> tuple[float, Offering]:

@@ -1,12 +1,12 @@
 """Reservations and capacity blocks: what is left of them, and for how long."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import inf
 
 from tidegate.core.demand.demand import Need
-from tidegate.core.model.cluster import Cluster, Reservation
+from tidegate.core.model.cluster import OPEN, Cluster, Reservation
 from tidegate.core.model.ec2 import Instance, Market, Offering
 from tidegate.core.model.ledger import LaunchStatus, NodeRecord, Phase
 from tidegate.core.model.snapshot import Snapshot
@@ -57,20 +57,6 @@ def block_drains_at_s(
     return min((end for end in ends if launched_at_s < end), default=max(ends, default=None))
 
 
-def named_by(snapshot: Snapshot, offering: Offering) -> Reservation | None:
-    """The block or targeted reservation that a launch of this offering has to name now.
-
-    None: it is not prepaid, or goes into open reservations.
-    """
-    if not offering.market.is_prepaid:
-        return None
-    counted = _counted(snapshot)
-    found = [each for each in counted.values() if each.offering == offering]
-    if not any(each.is_named for each in found):
-        return None
-    return _next_room(found, snapshot, _held(snapshot, counted)[offering])[0]
-
-
 def _counted(snapshot: Snapshot) -> dict[str, Reservation]:
     """By id, those that a plan may count on: what ends while a planner still acts may not pay for
     what it buys.
@@ -80,97 +66,103 @@ def _counted(snapshot: Snapshot) -> dict[str, Reservation]:
     return {each.id: each for each in found if not _is_over_by(each, until_s)}
 
 
-def _held(snapshot: Snapshot, counted: Collection[str]) -> Counter[Offering]:
-    """Instances that take places of these reservations: those of which EC2 says that they are in
-    another one, which ends, take none.
+@dataclass(slots=True)
+class _Room:
+    """What is left of an offering in one target. `ends_at_s`: of a block, whose nodes end then."""
+
+    left: int
+    ends_at_s: float | None
+
+
+def _rooms(snapshot: Snapshot) -> dict[tuple[Offering, str], _Room]:
+    """By offering and by what a launch names (`Reservation.target`), what lasts longest first, open
+    ones last. A launch names a group as a whole: EC2 takes any of its reservations.
     """
-    held = in_reservations(snapshot)
-    held.subtract(
-        one.offering
-        for one in snapshot.instances
-        if one.is_alive and one.capacity_reservation_id not in ("", *counted)
-    )
-    return held
+    counted = _counted(snapshot)
+    taken = _taken(snapshot, counted)
+    found: dict[tuple[Offering, str], _Room] = {}
+    for each in sorted(counted.values(), key=_longest_first):
+        key = each.offering, each.target
+        if key not in found:
+            is_block = each.market is Market.CAPACITY_BLOCK
+            found[key] = _Room(-taken[key], each.ends_at_s if is_block else None)
+        found[key].left += each.count
+    for offering in {offering for offering, _ in found}:
+        _seat(taken[offering, ""], [room for (of, _), room in found.items() if of == offering])
+    return found
 
 
-def _next_room(
-    found: Sequence[Reservation], snapshot: Snapshot, held: int
-) -> tuple[Reservation | None, int]:
-    """Where the next launch into one of these reservations of an offering goes, and for how many
-    instances there is room: into the named one that lasts longest and has room, else into open
-    ones (None). A launch names a group as a whole: EC2 takes any of its reservations.
-
-    `held`: how many instances are in them. Those of which EC2 has not said yet in which one they
-    are have filled them in this order.
-    """
-    inside = Counter(i.capacity_reservation_id for i in snapshot.instances if i.is_alive)
-    unknown = max(held - sum(inside[each.id] for each in found), 0)
-    named = sorted((each for each in found if each.is_named), key=_longest_first)
-    of_target: dict[str, list[Reservation]] = {}
-    for each in named:
-        of_target.setdefault(each.target, []).append(each)
-    for these in of_target.values():
-        left = sum(max(each.count - inside[each.id], 0) for each in these)
-        if unknown < left:
-            return these[0], left - unknown
-        unknown -= left
-    open_ones = [each for each in found if not each.is_named]
-    if not open_ones:
-        return (named[0] if named else None), 0
-    in_open = held - sum(each.count for each in named)
-    return None, sum(each.count for each in open_ones) - in_open
+def _seat(unknown: int, rooms: Sequence[_Room]) -> None:
+    """Those of which nobody has said where they are count as filling them in this order."""
+    for room in rooms:
+        here = min(unknown, max(room.left, 0))
+        room.left -= here
+        unknown -= here
+    rooms[-1].left -= unknown
 
 
-def _longest_first(each: Reservation) -> tuple[float, str]:
-    return -(each.ends_at_s or inf), each.id
+def _longest_first(each: Reservation) -> tuple[bool, float, str]:
+    return not each.is_named, -(each.ends_at_s or inf), each.id
 
 
 class ReservedCapacity:
-    """How many instances each reservation still holds for us in this plan."""
+    """How many instances each reservation still holds for us in this plan, by offering and by what
+    a launch names (`Reservation.target`).
+    """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._now_s = snapshot.now_s
-        self._left: dict[Offering, int] = {}
-        self._ends: dict[Offering, float | None] = {}
-        if not snapshot.cluster.reservations:
-            return
-        counted = _counted(snapshot)
-        of: dict[Offering, list[Reservation]] = {}
-        for _, each in sorted(counted.items()):
-            of.setdefault(each.offering, []).append(each)
-        held = _held(snapshot, counted) if of else Counter[Offering]()
-        for offering, found in of.items():
-            # A launch names one of them: the next one waits for the next plan.
-            named, self._left[offering] = _next_room(found, snapshot, held[offering])
-            is_block = offering.market is Market.CAPACITY_BLOCK
-            self._ends[offering] = named.ends_at_s if named and is_block else None
+        self._rooms = _rooms(snapshot) if snapshot.cluster.reservations else {}
 
-    def offerings(self, market: Market) -> list[Offering]:
-        return sorted(o for o, left in self._left.items() if o.market is market and left > 0)
+    def targets(self, market: Market) -> list[str]:
+        """Those with places, in the order in which to fill them: those with the fewest first, which
+        leaves the others to gangs; of equal ones what lasts longest. Open ones last: EC2 puts there
+        what is bought by the hour as well.
+        """
+        places: Counter[str] = Counter()
+        for (offering, target), room in self._rooms.items():
+            if offering.market is market and room.left > 0:
+                places[target] += room.left
+        return sorted(places, key=lambda target: (target == OPEN, places[target]))
 
-    def left(self, offering: Offering) -> int:
-        """How many more instances of a prepaid offering there are."""
-        return max(self._left.get(offering, 0), 0)
+    def offerings(self, market: Market, target: str) -> list[Offering]:
+        """What the target has places for."""
+        found = ((on, room) for (on, of), room in self._rooms.items() if of == target)
+        return sorted(on for on, room in found if on.market is market and room.left > 0)
+
+    def left(self, offering: Offering, target: str) -> int:
+        """How many more instances of a prepaid offering the target takes."""
+        room = self._rooms.get((offering, target))
+        return max(room.left, 0) if room else 0
+
+    def left_in_all(self, offering: Offering) -> int:
+        """How many more instances of it all its reservations take together."""
+        return sum(max(room.left, 0) for (on, _), room in self._rooms.items() if on == offering)
 
     def holds(self, offering: Offering) -> bool:
         """Whether one of the reservations is of this offering, used up or not."""
-        return offering in self._ends
+        return any(on == offering for on, _ in self._rooms)
 
-    def has_all(self, offering: Offering) -> bool:
-        """Whether it has a place for everything that counts on it, launches in doubt included."""
-        return self.holds(offering) and self._left[offering] >= 0
+    def has_all(self, offering: Offering, target: str) -> bool:
+        """Whether it has a place for everything that counts on it, launches in doubt included.
 
-    def take(self, offering: Offering, count: int) -> None:
-        self._left[offering] -= count
+        `target` "": version 0.1 noted none, all of the offering's reservations count.
+        """
+        rooms = self._rooms.items()
+        found = [room.left for (on, of), room in rooms if on == offering and target in ("", of)]
+        return bool(found) and sum(found) >= 0
 
-    def outlasts(self, offering: Offering, need: Need, boot_s: float) -> bool:
+    def take(self, offering: Offering, target: str, count: int) -> None:
+        self._rooms[offering, target].left -= count
+
+    def outlasts(self, offering: Offering, target: str, need: Need, boot_s: float) -> bool:
         """Whether a job on it would have ended in time; only the end of a block ends nodes."""
-        ends_at_s = self._ends.get(offering)
-        if offering.market is not Market.CAPACITY_BLOCK or ends_at_s is None:
+        room = self._rooms.get((offering, target))
+        if room is None or room.ends_at_s is None:
             return True
         if need.time_limit_s is None:
             return False
-        return self._now_s + boot_s + need.time_limit_s <= ends_at_s - BLOCK_DRAIN_S
+        return self._now_s + boot_s + need.time_limit_s <= room.ends_at_s - BLOCK_DRAIN_S
 
 
 def billed_as(record: NodeRecord) -> Offering:
@@ -202,26 +194,38 @@ def _in_slurm(snapshot: Snapshot) -> Collection[str] | None:
     return {node.name for node in snapshot.digest.reading.nodes}
 
 
-def in_reservations(snapshot: Snapshot) -> Counter[Offering]:
-    """Instances of ours that are in a reservation, those of launches in doubt included.
+def _taken(snapshot: Snapshot, counted: Mapping[str, Reservation]) -> Counter[tuple[Offering, str]]:
+    """Instances of ours by what they take a place of, those of launches in doubt included: by EC2's
+    word, else by what their launch has named; "": nobody has said. What EC2 has in a reservation
+    that ends takes none.
 
     One Describe may leave out what lives: while it boots, or Slurm has it, it counts.
     """
-    held: Counter[Offering] = Counter()
-    alive = {i.instance_id: i.offering for i in snapshot.instances if i.is_alive}
-    shown = {i.instance_id for i in snapshot.instances}
-    in_slurm = _in_slurm(snapshot)
+    held: Counter[tuple[Offering, str]] = Counter()
+    records = {record.instance_id: record for record in snapshot.nodes}
+    shown, in_slurm, in_doubt = set[str](), _in_slurm(snapshot), snapshot.doubted
+    for one in snapshot.instances:
+        shown.add(one.instance_id)
+        if not one.is_alive or one.launch_id in in_doubt:
+            continue
+        if told := one.capacity_reservation_id:
+            if told in counted:
+                held[one.offering, counted[told].target] += 1
+        else:
+            held[one.offering, _named_by(records.get(one.instance_id))] += 1
     for record in snapshot.nodes:
         name, is_booting = record.instance_id, record.phase is Phase.LAUNCHED
         is_seen = is_booting or in_slurm is None or name in in_slurm
         if name not in shown and record.phase.is_alive and is_seen:
-            alive[name] = billed_as(record)
-    held.update(alive.values())
-    in_doubt = snapshot.doubted
-    for each in snapshot.instances:
-        if each.is_alive and each.launch_id in in_doubt:
-            held[each.offering] -= 1
+            held[billed_as(record), _named_by(record)] += 1
     for recorded in snapshot.launches:
         if recorded.status is LaunchStatus.RECORDED:
-            held[recorded.launch.offerings[0]] += recorded.launch.count
+            launch = recorded.launch
+            held[launch.offerings[0], launch.reservation] += launch.count
     return held
+
+
+def _named_by(record: NodeRecord | None) -> str:
+    if record is None:
+        return ""
+    return record.reservation if billed_as(record) == record.offering else OPEN

@@ -121,10 +121,7 @@ def _ways(
         place = (pool, offering.zone)
         held = gang_members(bins.for_gang(need), need, place) if need.is_gang else []
         lacks = need.nodes - len(held) if need.is_gang else 1
-        if (
-            option.offer_group.market.is_prepaid
-            and purchase.offer_groups.reserved_capacity.left(offering) < lacks
-        ):
+        if purchase.offer_groups.places(option.offer_group, offering) < lacks:
             continue
         load = purchase.usage.load_of(offering.instance_type, option.usd_per_hour)
         if (pool, lacks, load) in in_vain:

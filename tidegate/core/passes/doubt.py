@@ -52,8 +52,8 @@ def finish_launches(snapshot: Snapshot, purchase: Purchase) -> Iterator[Action]:
 
 def _is_held(purchase: Purchase, launch: Launch) -> bool:
     """Not bought from a reservation, or from one that still has a place for all of it."""
-    first = launch.offerings[0]
-    return not first.market.is_prepaid or purchase.offer_groups.reserved_capacity.has_all(first)
+    first, held = launch.offerings[0], purchase.offer_groups.reserved_capacity
+    return not first.market.is_prepaid or held.has_all(first, launch.reservation)
 
 
 def _count_in_doubt(

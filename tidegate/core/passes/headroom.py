@@ -226,7 +226,7 @@ def _buy_gang(purchase: Purchase, pool: Pool, lack: Lack, nodes: int, zone: str 
 def _room(purchase: Purchase, pool: Pool, offering: Offering, each: Load, nodes: int) -> int:
     room = purchase.usage.room(pool.name, nodes, each)[0]
     if offering.market.is_prepaid:
-        return min(room, purchase.offer_groups.reserved_capacity.left(offering))
+        return min(room, purchase.offer_groups.reserved_capacity.left_in_all(offering))
     return room
 
 

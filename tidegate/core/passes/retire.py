@@ -270,5 +270,5 @@ def _has_room(snapshot: Snapshot, purchase: Purchase, each: Outdated) -> bool:
     """Whether limits and reservations allow a new node beside this one; a rest will pass."""
     reserved_capacity = purchase.offer_groups.reserved_capacity
     if each.judged.member.offering.market.is_prepaid:
-        return reserved_capacity.left(each.judged.member.offering) > 0
+        return reserved_capacity.left_in_all(each.judged.member.offering) > 0
     return any(room > 0 for *_, room in allowed(snapshot, purchase, each.pool, 1))

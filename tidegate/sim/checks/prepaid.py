@@ -1,7 +1,6 @@
 """Invariants of reservations and capacity blocks."""
 
 from collections.abc import Iterator
-from math import inf
 
 from tidegate.core.demand.fit import satisfies
 from tidegate.core.model.cluster import Pool, Reservation
@@ -13,7 +12,6 @@ from tidegate.service.control import Looked
 from tidegate.sim.chaos import PAUSE_MAX_S
 from tidegate.sim.checks.ending import UNREACHABLE
 from tidegate.sim.checks.witness import Check, Witness
-from tidegate.sim.prepaid import is_open
 from tidegate.sim.slurm_parts import SimJob
 
 # What has ended counts until a look has seen that it has.
@@ -38,9 +36,7 @@ class ReservationsNotOverrun(Check):
             these = [r for r in prepaid.reservations if r.offering == offering]
             # What others fill EC2 tells by its refusal alone, after which the offering rests.
             left += sum(prepaid.strangers.get(each.id, 0) for each in these)
-            # An instance does not say which of several that are named it is in.
-            is_told = len(these) == 1 or not any(each.is_named for each in these)
-            is_sure = is_told and not any(self._is_turning(each) for each in these)
+            is_sure = not any(self._is_turning(each) for each in these)
             if is_sure and request.count > left:
                 raise self.broken(
                     f"{request.client_token} asks for {request.count} of {offering}, {left} left"
@@ -62,7 +58,7 @@ class ReservationsNotOverrun(Check):
 
 class PrepaidFirst(Check):
     """Nothing is paid by the hour that a reservation of its pool holds ready, of the same type and
-    in the same zone.
+    in the same zone, however many there are beside it.
     """
 
     def __init__(self, witness: Witness) -> None:
@@ -103,39 +99,16 @@ class PrepaidFirst(Check):
             lately_s = self.left_s.get(each.offering, 0.0) + COUNTED_LATE_S
             is_known = lately_s < record.created_at_s and self._is_calm()
             is_known = is_known and self._counts(each, record)
-            template_id = each.target if each.is_named else ""
-            places = self.world.compute.prepaid.free(each.offering, now_s, template_id)
+            places = self.world.compute.prepaid.free(each.offering, now_s, each.target)
             free = [place for place in places if self._counts(place, record)]
             least = launch.min_count if launch.gated_for else 1
-            needs = least + self._in_doubt(each.offering)
+            needs = least + self._in_doubt(each)
             is_ready = pool.may_have(each.offering) and is_known and len(free) >= needs
             is_ready = is_ready and each.offering not in self.unseen
-            is_ready = is_ready and not self._comes_later(each, record)
-            is_ready = is_ready and not self._rests(each.offering, pool)
+            is_ready = is_ready and not self._rests(each, pool)
             is_ready = is_ready and not self._is_given_up(pool)
             if is_ready and self._takes(each, record, pool):
                 yield each
-
-    def _comes_later(self, each: Reservation, record: LaunchRecord) -> bool:
-        """Of several that are named of one offering one plan fills the longest that has room, since
-        a launch names one, and open ones after them; a job that this is too small or too short for
-        may pass over the others.
-        """
-        reservations, now_s = self.world.compute.prepaid.reservations, self.witness.now_s
-        return any(
-            other.is_named
-            and other.target != each.target
-            and other.offering == each.offering
-            and is_open(other, now_s)
-            and (not each.is_named or _longest_first(other) < _longest_first(each))
-            and self._held_before(other, record) < other.count
-            for other in reservations
-        )
-
-    def _held_before(self, block: Reservation, record: LaunchRecord) -> int:
-        compute = self.world.compute
-        names = compute.prepaid.held_in(block)
-        return sum(compute.everything[name].launched_at_s < record.created_at_s for name in names)
 
     def _counts(self, each: Reservation, record: LaunchRecord) -> bool:
         """It had begun when that was planned; an open one that ends while a planner still acts pays
@@ -149,17 +122,22 @@ class PrepaidFirst(Check):
     def _is_calm(self) -> bool:
         return self.witness.chaos.was_calm_since(self.witness.now_s - COUNTED_LATE_S, *HIDES)
 
-    def _in_doubt(self, offering: Offering) -> int:
+    def _in_doubt(self, of: Reservation) -> int:
         return sum(
             record.launch.count
             for record in self.world.ledger.all_launches.values()
-            if record.status is LaunchStatus.RECORDED and offering in record.launch.offerings
+            if record.status is LaunchStatus.RECORDED
+            and of.offering in record.launch.offerings
+            and record.launch.reservation == of.target
         )
 
-    def _rests(self, offering: Offering, pool: Pool) -> bool:
+    def _rests(self, of: Reservation, pool: Pool) -> bool:
         until_s = self.witness.now_s - PAUSE_MAX_S
         return any(
-            each.offering == offering and each.stops(pool.name) and each.until_s > until_s
+            each.offering == of.offering
+            and each.stops(pool.name)
+            and each.reservation in ("", of.target)
+            and each.until_s > until_s
             for each in self.world.ledger.all_resting.values()
         )
 
@@ -222,7 +200,3 @@ class BlocksLeftInTime(Check):
         is_calm = witness.chaos.was_calm_since(since_s, *UNREACHABLE) and witness.is_head_well
         is_theirs = name in witness.chaos.touched
         return is_calm and not is_theirs and witness.now_s - since_s > DRAINED_SOON_S
-
-
-def _longest_first(each: Reservation) -> tuple[float, str]:
-    return -(each.ends_at_s or inf), each.id

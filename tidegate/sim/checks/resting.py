@@ -14,6 +14,9 @@ from tidegate.core.model.resting import BOOT_FAILURES, RestKey
 from tidegate.service.control import Looked
 from tidegate.sim.checks.witness import Check, Witness
 
+type _Asked = tuple[Offering, str]
+"""An offering, and the reservation that it is asked from; "": from none."""
+
 
 class RestingNotTried(Check):
     """An offering that rested when the planner looked is in no new request of whom it rests for:
@@ -24,7 +27,8 @@ class RestingNotTried(Check):
         view = self.witness.view()
         if view is None or not self.witness.is_new(request):
             return
-        keys, now_s = set(_rest_keys(request)), self.witness.now_s
+        record, now_s = self.witness.record_of(request), self.witness.now_s
+        keys = set(_rest_keys(request, record.launch.reservation if record else ""))
         tried = [r.offering for r in view.resting if r.until_s > now_s and r.key in keys]
         if tried:
             raise self.broken(f"{request.client_token} asks for {min(tried)}, which rests")
@@ -40,18 +44,22 @@ class BootFailuresRestTheirPool(Check):
 
 
 class RefusalsRemembered(Check):
-    """What EC2 refused is not asked for again by later plans before the shortest rest is over."""
+    """What EC2 refused is not asked for again by later plans before the shortest rest is over, of
+    the same reservation where it is paid for.
+    """
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
-        self.heard: dict[int, dict[Offering, float]] = {}  # by each planner, and when it answered
-        self.refused_at_s: dict[Offering, float] = {}
+        self.heard: dict[int, dict[_Asked, float]] = {}  # by each planner, and when it answered
+        self.refused_at_s: dict[_Asked, float] = {}
 
     def begun(self) -> None:
         self.heard[self.witness.depth] = {}
 
-    def answered(self, result: FleetResult) -> None:
-        refused = [each.offering for each in result.refusals]
+    def answered(self, request: FleetRequest, result: FleetResult) -> None:
+        record = self.witness.record_of(request)
+        into = record.launch.reservation if record else ""
+        refused = [(each.offering, into) for each in result.refusals]
         self.heard[self.witness.depth].update(dict.fromkeys(refused, self.witness.now_s))
 
     def looked(self, looked: Looked) -> None:
@@ -64,22 +72,24 @@ class RefusalsRemembered(Check):
         if record is None or not self.witness.is_new(request):
             return
         heard = self.heard[self.witness.depth]
-        offerings = {offering for offering, *_ in _rest_keys(request)}
-        if offerings <= heard.keys():
+        into = record.launch.reservation
+        asked = {(offering, into) for offering, *_ in _rest_keys(request, into)}
+        if asked <= heard.keys():
             raise self.broken(f"{request.client_token} asks only for what was refused just now")
         rest_s = self.world.cluster.timings.rest_min_s
-        for offering in sorted(offerings):
-            ago_s = record.created_at_s - self.refused_at_s.get(offering, -rest_s)
+        for each in sorted(asked):
+            ago_s = record.created_at_s - self.refused_at_s.get(each, -rest_s)
             if 0 < ago_s < rest_s:
-                raise self.broken(f"{offering} was refused {ago_s:.0f} s ago and is tried again")
+                raise self.broken(f"{each[0]} was refused {ago_s:.0f} s ago and is tried again")
 
 
-def _rest_keys(request: FleetRequest) -> Iterator[RestKey]:
+def _rest_keys(request: FleetRequest, reservation: str) -> Iterator[RestKey]:
     """All by which something of the request may rest."""
     tags = dict(request.tags)
     name = template_name(request.launch_template_id, request.launch_template_version)
     for each in request.overrides:
         offering = Offering(each.instance_type, each.zone, request.market)
-        yield offering, "", ""
-        for template in ("", name, tags.get(TEMPLATE_TAG, "")):
-            yield offering, tags[POOL_TAG], template
+        for into in {"", reservation}:
+            yield offering, "", "", into
+            for template in ("", name, tags.get(TEMPLATE_TAG, "")):
+                yield offering, tags[POOL_TAG], template, into

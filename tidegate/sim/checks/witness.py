@@ -192,7 +192,7 @@ class Check:
     def requested(self, request: FleetRequest) -> None:
         """A planner asks EC2; EC2 has not acted yet."""
 
-    def answered(self, result: FleetResult) -> None:
+    def answered(self, request: FleetRequest, result: FleetResult) -> None:
         """EC2's answer reaches the planner."""
 
     def launched(self, instance: Instance) -> None: ...

@@ -156,6 +156,7 @@ class Tidegate:
                     gated_for=gang,
                     account=launch.account,
                     user=world.cluster.counted(launch.user),
+                    reservation=launch.reservation,
                 )
                 self._instances[machine.name] = Instance(
                     machine.name,
