@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from tidegate.adapters.slurm_accounting import runs_in
+from tidegate.adapters.slurm_accounting import accounted_in
 from tidegate.core.explain.figures import figures
 from tidegate.core.explain.report_page import as_html
 from tidegate.core.model.ec2 import Market, Offering
@@ -60,7 +60,7 @@ def main() -> None:
     middle_s, until_s = SINCE_S + 30 * DAY_S, SINCE_S + DAYS * DAY_S
 
     began_s = time.process_time()
-    runs = runs_in(data, until_s)
+    runs = accounted_in(data, until_s).runs
     now = figures(billed, runs, types, middle_s, until_s)
     page = as_html("dev", now, figures(billed, runs, types, SINCE_S, middle_s))
     took_s = time.process_time() - began_s

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.adapters.slurm_accounting import SlurmAccounting, parse
+from tidegate.adapters.slurm_accounting import SlurmAccounting, idle_spans, parse
 from tidegate.adapters.slurm_text import ParseError
 from tidegate.core.model.errors import SlurmUnavailable
+from tidegate.core.model.idle_use import IdleSpan, IdleUse
 
 NOW_S = 1_795_482_000.0  # 2026-11-24T01:00:00 in UTC
 TRES = "billing=8,cpu=8,gres/gpu:a10g=2,gres/gpu=2,mem=15.50G,node=2"
@@ -126,7 +127,7 @@ def test_the_head_unfolds_lists_and_is_asked_for_the_window_in_utc(tmp_path: Pat
     asks = f'echo "$TZ $*" >{tmp_path}/asked; echo a warning >&2; cat {tmp_path}/lines'
     (tmp_path / "lines").write_text(f"{line()}\n" * 500)
 
-    runs = SlurmAccounting(Here(tmp_path, asks)).runs(NOW_S - 86_400, NOW_S)
+    runs = SlurmAccounting(Here(tmp_path, asks)).accounted(NOW_S - 86_400, NOW_S).runs
 
     assert {run.nodes for run in runs} == {("i-01", "i-02")}
     assert len(runs) == 500
@@ -139,7 +140,7 @@ def test_sacct_s_refusal_is_told(tmp_path: Path):
     refuses = "echo Slurm accounting storage is disabled >&2; exit 1"
 
     with pytest.raises(SlurmUnavailable, match="accounting storage is disabled"):
-        SlurmAccounting(Here(tmp_path, refuses)).runs(NOW_S - 60, NOW_S)
+        SlurmAccounting(Here(tmp_path, refuses)).accounted(NOW_S - 60, NOW_S)
 
 
 def test_an_answer_that_was_cut_off_is_no_bill(tmp_path: Path):
@@ -149,7 +150,7 @@ def test_an_answer_that_was_cut_off_is_no_bill(tmp_path: Path):
 
     (tmp_path / "lines").write_text(f"{line()}\n" * 50)
     with pytest.raises(ParseError, match="cut off"):
-        SlurmAccounting(Cut(tmp_path, f"cat {tmp_path}/lines")).runs(NOW_S - 60, NOW_S)
+        SlurmAccounting(Cut(tmp_path, f"cat {tmp_path}/lines")).accounted(NOW_S - 60, NOW_S)
 
 
 def test_a_history_is_asked_for_with_its_steps_and_comes_whole(tmp_path: Path):
@@ -180,4 +181,42 @@ def test_what_nodes_told_of_gpus_comes_with_both_by_days(tmp_path: Path):
     assert said == ["JobID|JobName", "7|a", f"%2026-11-23|{told}", f"%2026-11-23|{told}|2|1"]
     (tmp_path / "lines").write_text(f"{line()}\n")
     (run,) = parse(f"{line()}\n" + "".join(f"{each}\n" for each in said[2:]), NOW_S)
-    assert port.runs(NOW_S - 86_400, NOW_S)[0].job_id == run.job_id
+    assert port.accounted(NOW_S - 86_400, NOW_S).runs[0].job_id == run.job_id
+
+
+def test_what_idle_nodes_were_for_comes_with_who_ran_and_not_with_a_history(tmp_path: Path):
+    folder = tmp_path / ".tidegate" / "idle-time"
+    folder.mkdir(parents=True)
+    (folder / "2026-11-20").write_text("i-01|1|2|kept\n")
+    (folder / "2026-11-23").write_text("i-01|1795474800|1795474860|kept\n")
+    (tmp_path / "lines").write_text(f"{line()}\n")
+    port = SlurmAccounting(Here(tmp_path, f"cat {tmp_path}/lines"), str(tmp_path))
+
+    found = port.accounted(NOW_S - 86_400, NOW_S)
+
+    assert found.idle == (IdleSpan("i-01", 1_795_474_800.0, 1_795_474_860.0, IdleUse.KEPT),)
+    assert len(found.runs) == 1
+    assert "kept" not in port.history(NOW_S - 86_400, NOW_S, ["JobID"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "%2026-11-23|i-01|1795474800|1795474860|lent",  # a newer agent's word
+        "%2026-11-23|i-01|1795474800|-5|kept",
+        "%2026-11-23|i-01|1795474800|kept",
+        "%2026-11-23|7|i-01|1795474800|60|120",  # of a GPU
+        "%rubbish",
+        "7|ada|1|2|kept",
+    ],
+)
+def test_a_line_that_says_nothing_of_an_idle_node_is_not_seen(text: str):
+    assert list(idle_spans(text)) == []
+
+
+def test_a_reader_of_the_version_before_does_not_see_them():
+    """It knows lines that begin with %, and leaves out those that are not of GPUs."""
+    told = "%2026-11-23|i-01|1795474800|1795474860|kept"
+
+    (run,) = parse(f"{line(nodes='i-01')}\n{told}\n", NOW_S)
+    assert run.gpu_times == ()

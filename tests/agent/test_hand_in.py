@@ -7,7 +7,7 @@ import pytest
 
 from tests.agent.fakes import FakeClock
 from tests.core.test_periods import at_s
-from tidegate.adapters.slurm_accounting import Here, SlurmAccounting, runs_in
+from tidegate.adapters.slurm_accounting import Here, SlurmAccounting, accounted_in
 from tidegate.adapters.slurm_command import CommandRunner
 from tidegate.agent.gpu_time import FOLDER
 from tidegate.agent.hand_in import PERIODS_MAX, HandIn
@@ -147,7 +147,7 @@ def test_sacct_is_asked_on_the_head_itself(tmp_path: Path) -> None:
 
     window = at_s("2026-11-16"), at_s("2026-11-22T12:00:00")
     asked = SlurmAccounting(here, str(tmp_path))
-    (found,) = runs_in(asked.exported(*window), window[1])
+    (found,) = accounted_in(asked.exported(*window), window[1]).runs
     assert found.gpu_times == (GpuTime("i-2", "2026-11-16", 60.0, 120.0),)
     assert (found.user, found.nodes, found.gpus, found.name) == ("ada", ("i-1", "i-2"), 1.0, "a|b")
 

@@ -1,8 +1,10 @@
 """Two weeks of a team: what nodes cost and what ran on them, drawn from a seed."""
 
 import random
+from collections.abc import Sequence
 
 from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.idle_use import IdleSpan, IdleUse
 from tidegate.core.model.ledger import Bill
 from tidegate.core.offers.allocation import Run
 
@@ -16,6 +18,16 @@ PEOPLE = {
     **{f"student{number}": "teaching" for number in range(18)},
 }
 ODD = "<script>alert(1)</script>"
+
+
+def idle_of(bills: Sequence[Bill], seed: int = 3) -> list[IdleSpan]:
+    """What the agent wrote of these nodes, between days on which it was away."""
+    chance = random.Random(seed)
+    return [
+        IdleSpan(each.instance_id, at_s, at_s + 3600.0, chance.choice(list(IdleUse)))
+        for each in bills
+        for at_s in range(round(each.since_s), round(each.until_s), 7200)
+    ]
 
 
 def two_weeks(seed: int = 3) -> tuple[list[Bill], list[Run]]:

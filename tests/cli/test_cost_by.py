@@ -69,6 +69,34 @@ def test_gpus_that_idled_stand_beside_the_gpu_hours(counted: Town, tmp_path: Pat
     assert float(row["idle_gpu_hours"]) == pytest.approx(float(row["seen_gpu_hours"]) / 2)
 
 
+def test_what_a_node_without_a_job_was_for_has_columns_of_its_own(
+    counted: Town, tmp_path: Path
+) -> None:
+    node = bought_node(counted)
+    began_s, now_s = node.launched_at_s, time.time()
+    ledger = counted.planner.work.control.ledger
+    ledger.advance_nodes({node.instance_id: Phase.JOINED})
+    time.sleep(3.2)
+    name, since_s = node.instance_id, int(began_s)
+    # As the head adds it from the shared folder: whole seconds, one use after the other.
+    uses = ("kept", "waiting", "drained")
+    told = "".join(
+        f"%{day_of(now_s).name}|{name}|{since_s + n}|{since_s + n + 1}|{use}\n"
+        for n, use in enumerate(uses, start=1)
+    )
+    (tmp_path / "runs").write_text(told)
+
+    result = counted.ask("cost", "--by", "pool", "--csv").output
+    (row,) = csv.DictReader(io.StringIO(result))
+    by_use = {use: float(row[f"usd_{use}"]) for use in (*uses, "idle", "boot")}
+    assert all(by_use[use] > 0 for use in uses)
+    assert sum(by_use.values()) == pytest.approx(float(row["usd"]))
+    data = json.loads(counted.ask("cost", "--by", "pool", "-o", "json").output)
+    assert data["total"]["usd"]["kept"] == pytest.approx(by_use["kept"])
+    rows = csv.DictReader(io.StringIO(counted.ask("cost", "--focus").output))
+    assert {*uses} < {each["x_Use"] for each in rows}
+
+
 def test_the_jobs_of_a_user_who_was_deleted_meanwhile_are_not_nobodys(
     counted: Town, tmp_path: Path
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.a_week import DAY_S, NOW_S, ODD, two_weeks
+from tests.cli.a_week import DAY_S, NOW_S, ODD, idle_of, two_weeks
 from tests.cli.conftest import Town
 from tests.cli.test_cost_by import bought_node, line
 from tidegate.cli.focus import Payer, as_focus
@@ -74,7 +74,8 @@ def read(text: str) -> list[Row]:
 
 
 def focus(bills: list[Bill], runs: list[Run]) -> list[Row]:
-    return read(as_focus(allocated(bills, runs, TYPES, NOW_S - 14 * DAY_S, NOW_S), PAYER))
+    shares = allocated(bills, runs, TYPES, NOW_S - 14 * DAY_S, NOW_S, idle_of(bills))
+    return read(as_focus(shares, PAYER))
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +138,8 @@ def test_who_had_a_share_stands_in_the_tags_that_aws_has_too(rows: list[Row]) ->
     nobodys = [row for row in rows if not row["x_JobId"]]
 
     assert {row["x_Use"] for row in of_jobs} == {"jobs", "cut short"}
-    assert {row["x_Use"] for row in nobodys} == {"unused", "idle", "boot"}
+    of_idle = {"kept", "waiting", "drained", "idle"}
+    assert {row["x_Use"] for row in nobodys} == {"unused", *of_idle, "boot"}
     for row in of_jobs:
         tags = json.loads(row["Tags"])
         assert tags["tidegate:cluster"] == "dev"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.a_week import DAY_S, NOW_S, ODD, two_weeks
+from tests.cli.a_week import DAY_S, NOW_S, ODD, idle_of, two_weeks
 from tests.cli.conftest import Town
 from tests.cli.test_cost_by import bought_node, line
 from tests.replay.test_report_browser import browse, pixels
@@ -25,9 +25,11 @@ TYPES = {name: row.instance_type for name, row in load_catalogue().items()}
 @pytest.fixture(scope="module")
 def weeks() -> tuple[Figures, Figures]:
     """This one, and the one before."""
-    given = (*two_weeks(), TYPES)
-    middle_s = NOW_S - 7 * DAY_S
-    return figures(*given, middle_s, NOW_S), figures(*given, NOW_S - 14 * DAY_S, middle_s)
+    bills, runs = two_weeks()
+    idle, middle_s = idle_of(bills), NOW_S - 7 * DAY_S
+    spans = (middle_s, NOW_S), (NOW_S - 14 * DAY_S, middle_s)
+    now, before = (figures(bills, runs, TYPES, *span, idle) for span in spans)
+    return now, before
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +80,10 @@ def test_the_page_says_what_the_figures_are(weeks: tuple[Figures, Figures], page
             [f"{row.usd.get(use, 0.0):,.2f}" for use in WORDS]
             == re.findall(
                 r"<td>([\d,.]+)</td>",
-                re.search(rf"<th>idle</th>.*?<td>{row.name}</td>(.*?)</tr>", text, re.DOTALL)[1],  # type: ignore[index]
-            )[1:6]
+                re.search(
+                    rf"<th>drained or sick</th>.*?<td>{row.name}</td>(.*?)</tr>", text, re.DOTALL
+                )[1],  # type: ignore[index]
+            )[1 : 1 + len(WORDS)]
         )
     assert "6 others" in text
 

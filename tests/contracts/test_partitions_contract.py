@@ -186,7 +186,7 @@ def test_sacct_tells_each_run_with_its_nodes_and_what_it_held(slurm: RealSlurm) 
     told = SlurmAccounting(slurm)
 
     def runs() -> dict[str, Run]:
-        return {run.job_id: run for run in told.runs(began_s - 1, time.time())}
+        return {run.job_id: run for run in told.accounted(began_s - 1, time.time()).runs}
 
     eventually("slurmdbd knows both", lambda: {gang, alone} <= runs().keys())
     found, now_s = runs(), time.time()

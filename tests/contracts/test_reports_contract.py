@@ -10,13 +10,16 @@ from local.cloud import LocalCloud
 from local.cloud_resources import CloudNames
 from tidegate.adapters.reports import S3Reports
 from tidegate.core.model.errors import SlurmUnavailable
-from tidegate.core.offers.allocation import Run
+from tidegate.core.model.idle_use import IdleSpan, IdleUse
+from tidegate.core.offers.allocation import Accounted, Run
 from tidegate.ports import Reports
 from tidegate.sim.clock import SimClock
 from tidegate.sim.reports import SimReports
 
 LINE = "7|ada|vision|gpu|COMPLETED|2026-11-16T00:00:00|2026-11-16T00:01:00|Unknown|gres/gpu=2|i-1"
 RUN = Run("7", "ada", "vision", "gpu", "train", ("i-1",), 1794787260.0, 1794787300.0, 2.0, 0.0, 0.0)
+SPAN = IdleSpan("i-1", 1794787200.0, 1794787260.0, IdleUse.KEPT)
+TOLD = "%2026-11-16|i-1|1794787200|1794787260|kept"
 
 type Bench = tuple[Reports, Callable[[str], None]]
 
@@ -25,10 +28,10 @@ type Bench = tuple[Reports, Callable[[str], None]]
 def bench(request: pytest.FixtureRequest) -> Bench:
     if request.param == "sim":
         sim = SimReports(SimClock(time.time()))
-        return sim, lambda period: sim.hand_in(period, (RUN,))
+        return sim, lambda period: sim.hand_in(period, Accounted((RUN,), (SPAN,)))
     cloud: LocalCloud = request.getfixturevalue("cloud")
     real = on_s3(cloud, request.getfixturevalue("names"))
-    data = gzip.compress(f"{LINE}|1001|train\n".encode())
+    data = gzip.compress(f"{LINE}|1001|train\n{TOLD}\n".encode())
     return real, lambda period: real.hand_in(period, data)
 
 
@@ -51,7 +54,9 @@ def test_who_ran_is_what_was_handed_in_last(bench: Bench) -> None:
     ((period, at_s),) = reports.handed_in().items()
     assert period == "2026-W47"
     assert abs(at_s - time.time()) < 60
-    (run,) = reports.runs("2026-W47", 1794787300.0)
+    found = reports.accounted("2026-W47", 1794787300.0)
+    (run,) = found.runs
+    assert found.idle == (SPAN,)
     assert (run.user, run.nodes, run.ended_at_s, run.gpus) == ("ada", ("i-1",), 1794787300.0, 2.0)
 
 
@@ -80,7 +85,7 @@ def test_what_is_no_export_is_said(cloud: LocalCloud, names: CloudNames) -> None
     reports.hand_in("2026-W47", b"half")
 
     with pytest.raises(SlurmUnavailable, match="cut off"):
-        reports.runs("2026-W47", 0.0)
+        reports.accounted("2026-W47", 0.0)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tidegate.core.model.ec2 import InstanceType, Market, Offering
 from tidegate.core.model.gpu_use import GpuTime
+from tidegate.core.model.idle_use import IdleSpan, IdleUse
 from tidegate.core.model.ledger import Bill
 from tidegate.core.offers.allocation import BY, Run, Share, TimeUse, allocated, rows
 
@@ -182,9 +183,22 @@ LINES = st.builds(
 )
 
 
-@given(st.lists(RUNS, max_size=6), st.lists(LINES, max_size=3))
-def test_all_shares_of_a_line_add_up_to_it(runs, lines):
-    found = list(allocated(lines, runs, TYPES, START_S - 86_400, START_S + 86_400))
+# Of clocks that were put back: spans that overlap, end before they begin, or are of other nodes.
+SPANS = st.builds(
+    IdleSpan, st.sampled_from(["i-1", "i-2", "i-3"]), TIMES, TIMES, st.sampled_from(IdleUse)
+)
+
+
+@given(st.lists(RUNS, max_size=6), st.lists(LINES, max_size=3), st.lists(SPANS, max_size=8))
+def test_all_shares_of_a_line_add_up_to_it(runs, lines, spans):
+    given_ = (lines, runs, TYPES, START_S - 86_400, START_S + 86_400)
+    found = list(allocated(*given_, spans))
+
+    # What is known of idle nodes moves nothing but idle time.
+    unknown = list(allocated(*given_))
+    for use in (TimeUse.JOB, TimeUse.CUT_SHORT, TimeUse.UNUSED, TimeUse.BOOT):
+        was, now = (sum(s.usd for s in each if s.use is use) for each in (unknown, found))
+        assert now == near(was, abs=1e-6)
 
     hours = [(each.until_s - each.since_s) / 3600 for each in lines]
     cost = sum(h * each.usd_per_hour for h, each in zip(hours, lines, strict=True))

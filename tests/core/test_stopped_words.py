@@ -44,5 +44,5 @@ def test_its_disk_is_billed_without_gpu_hours_and_as_nobody_s() -> None:
 
     shares = list(allocated([line], [], {T4.name: T4}, NOW_S - 7200, NOW_S))
 
-    assert {(each.use, each.run, each.gpu_hours) for each in shares} == {(TimeUse.IDLE, None, 0.0)}
+    assert {(each.use, each.run, each.gpu_hours) for each in shares} == {(TimeUse.KEPT, None, 0.0)}
     assert sum(each.usd for each in shares) == pytest.approx(DISK_USD)

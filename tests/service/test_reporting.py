@@ -5,6 +5,7 @@ import pytest
 from tests.cli.a_week import two_weeks
 from tests.core.test_periods import at_s
 from tidegate.core.model.notice import NoticeCode
+from tidegate.core.offers.allocation import Accounted
 from tidegate.core.offers.periods import Every
 from tidegate.service.reporting import Reporter
 from tidegate.sim.clock import SimClock
@@ -29,7 +30,7 @@ class Place:
 
     def hand_in(self, *periods: str) -> None:
         for each in periods:
-            self.reports.hand_in(each, tuple(two_weeks()[1]))
+            self.reports.hand_in(each, Accounted(tuple(two_weeks()[1])))
 
     def reporter(self, every: Every = Every.WEEK, *, tells: bool = True) -> Reporter:
         return Reporter(

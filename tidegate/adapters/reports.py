@@ -12,9 +12,9 @@ from urllib.parse import quote
 from botocore.exceptions import ClientError
 
 from tidegate.adapters.aws_errors import aws_call, is_object_there, tolerating
-from tidegate.adapters.slurm_accounting import runs_in
+from tidegate.adapters.slurm_accounting import accounted_in
 from tidegate.core.model.frozen import frozen
-from tidegate.core.offers.allocation import Run
+from tidegate.core.offers.allocation import Accounted
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -47,11 +47,11 @@ class S3Reports:
         made = (name.removesuffix(PAGE) for name in names if name.endswith(PAGE))
         return {period: f"{period}{TOLD}" in names for period in made}
 
-    def runs(self, period: str, until_s: float) -> tuple[Run, ...]:
+    def accounted(self, period: str, until_s: float) -> Accounted:
         with aws_call():
             answer = self.s3.get_object(Bucket=self.bucket, Key=f"{self._runs}{period}.gz")
             data = answer["Body"].read()
-        return runs_in(data, until_s)
+        return accounted_in(data, until_s)
 
     def put(self, period: str, page: str) -> bool:
         with aws_call():

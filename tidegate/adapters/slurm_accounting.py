@@ -19,7 +19,8 @@ from tidegate.adapters.slurm_text import ParseError, instant_s, memory_mib, numb
 from tidegate.core.model.errors import SlurmUnavailable
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.gpu_use import GpuTime
-from tidegate.core.offers.allocation import Run
+from tidegate.core.model.idle_use import IdleSpan, IdleUse
+from tidegate.core.offers.allocation import Accounted, Run
 
 # The name comes last: it may hold what separates the others.
 FIELDS = (
@@ -29,18 +30,20 @@ FIELDS = (
 # Of a line that begins with %: the day, and what `agent.gpu_time` writes; which GPUs were used at
 # all follows where that agent knew.
 GPU_TIME = ("day", "job", "node", "start_s", "idle_gpu_s", "seen_gpu_s")
-GPU_TIMES = """\
-gpu_times() { # FOLDER FROM TO
-    for file in "$1"/.tidegate/gpu-time/????-??-??; do
+# Likewise the day, and what `agent.idle_time` writes.
+IDLE_TIME = ("day", "node", "since_s", "until_s", "use")
+COUNTED = """\
+counted() { # KIND FOLDER FROM TO
+    for file in "$2"/.tidegate/"$1"/????-??-??; do
         day=${file##*/}
-        [[ ! -f $file || $day < ${2%T*} || $day > ${3%T*} ]] || sed "s/^/%$day|/" "$file"
+        [[ ! -f $file || $day < ${3%T*} || $day > ${4%T*} ]] || sed "s/^/%$day|/" "$file"
     done
 }
 """
 # Slurm folds node lists, and only Slurm unfolds them. What is printed goes through a terminal.
 SCRIPT = f"""\
 set -o pipefail
-{GPU_TIMES}
+{COUNTED}
 export TZ=UTC
 said=$(mktemp)
 trap 'rm -f "$said"' EXIT
@@ -55,12 +58,13 @@ runs=$(sacct --allusers --allocations --duplicates --parsable2 --noheader \\
     for list in $folded; do
         printf '=%s|%s\\n' "$list" "$(scontrol show hostnames "$list" | paste -sd ,)"
     done
-    gpu_times "$3" "$1" "$2"
+    counted gpu-time "$3" "$1" "$2"
+    counted idle-time "$3" "$1" "$2"
 }} | gzip -9 | base64 -w 100
 """
 HISTORY = f"""\
 set -o pipefail
-{GPU_TIMES}
+{COUNTED}
 export TZ=UTC
 said=$(mktemp)
 trap 'rm -f "$said"' EXIT
@@ -71,12 +75,13 @@ history=$(sacct --allusers --duplicates --parsable2 --starttime="$1" --endtime="
 }}
 {{
     printf '%s\\n' "$history"
-    gpu_times "$4" "$1" "$2"
+    counted gpu-time "$4" "$1" "$2"
 }} | gzip -9 | base64 -w 100
 """
 # The run did not end by itself: its node went, or it was requeued.
 CUT_SHORT = frozenset({"BOOT_FAIL", "NODE_FAIL", "PREEMPTED", "REQUEUED"})
 NOBODY = ("", "None assigned")
+_USES = frozenset(each.value for each in IdleUse)
 _COUNT = re.compile(r"(?:^|,)(?P<name>cpu|mem|gres/gpu|gres/neuron)=(?P<much>[^,]+)")
 
 
@@ -106,7 +111,7 @@ class Here:
 
 @frozen
 class SlurmAccounting:
-    """`shared_dir`: where the agent counts for how long GPUs idled; "": nowhere.
+    """`shared_dir`: where the agent counts for how long GPUs and nodes idled; "": nowhere.
 
     Errors: SlurmUnavailable, sacct refused and says why, or answers what cannot be read;
     Permanent, no session on the head can be had.
@@ -115,12 +120,12 @@ class SlurmAccounting:
     shell: Shell
     shared_dir: str = ""
 
-    def runs(self, since_s: float, until_s: float) -> tuple[Run, ...]:
+    def accounted(self, since_s: float, until_s: float) -> Accounted:
         """All that ran between two moments; what still runs counts until the second one."""
-        return runs_in(self.exported(since_s, until_s), until_s)
+        return accounted_in(self.exported(since_s, until_s), until_s)
 
     def exported(self, since_s: float, until_s: float) -> bytes:
-        """The same for `runs_in`, wherever and whenever that is called."""
+        """The same for `accounted_in`, wherever and whenever that is called."""
         return self._printed(SCRIPT, since_s, until_s, self.shared_dir)
 
     def history(self, since_s: float, until_s: float, columns: Sequence[str]) -> str:
@@ -139,9 +144,10 @@ class SlurmAccounting:
             raise ParseError(f"sacct's answer was cut off: {error}") from error
 
 
-def runs_in(data: bytes, until_s: float) -> tuple[Run, ...]:
-    """The runs that were exported; what still ran counts until then. Errors: ParseError."""
-    return tuple(parse(_unpacked(data), until_s))
+def accounted_in(data: bytes, until_s: float) -> Accounted:
+    """What was exported; what still ran counts until then. Errors: ParseError."""
+    text = _unpacked(data)
+    return Accounted(tuple(parse(text, until_s)), tuple(idle_spans(text)))
 
 
 def _unpacked(data: bytes) -> str:
@@ -177,6 +183,18 @@ def _gpu_times(lines: Iterable[str]) -> Mapping[tuple[str, int], list[GpuTime]]:
             day, job_id, node, start_s, idle_s, seen_s = words[: len(GPU_TIME)]
             found[job_id, int(start_s)].append(GpuTime(node, day, float(idle_s), float(seen_s)))
     return found
+
+
+def idle_spans(text: str) -> Iterator[IdleSpan]:
+    """What nodes without a job were for, in what `SCRIPT` prints. A line that is none, or has a
+    newer agent's word, is not seen.
+    """
+    for line in text.splitlines():
+        words = line[1:].split("|") if line.startswith("%") else []
+        if len(words) == len(IDLE_TIME):
+            _, node, since, until, use = words
+            if since.isdecimal() and until.isdecimal() and use in _USES:
+                yield IdleSpan(node, float(since), float(until), IdleUse(use))
 
 
 def _run(line: str, unfolded: Mapping[str, str], until_s: float) -> Run | None:

@@ -230,5 +230,6 @@ def _shares(
     require_accounting(file)
     since_s = moment_s(since, time.time())
     found = ran(file, since_s, clients)
-    shares = allocated(found.bills, found.runs, found.types, since_s, found.until_s)
+    given = found.bills, found.runs, found.types
+    shares = allocated(*given, since_s, found.until_s, found.idle)
     return (since_s, found.until_s), shares

@@ -90,7 +90,8 @@ class Tools:
 
     def cost(self, by: By = "user", since: Since = "7d") -> str:
         """What jobs have cost in USD, and their GPU-hours, by one property of them; a row without
-        a name is idle time that nobody's job had. Asks Slurm's accounting on the head.
+        a name is time that nobody's job had: of nodes without a job kept on purpose, waiting by a
+        decision, drained, or idle of which nothing is known. Asks Slurm's accounting on the head.
         """
         from tidegate.cli.cost_by import as_data
         from tidegate.cli.cost_command import spent_by

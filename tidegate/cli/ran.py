@@ -14,6 +14,7 @@ from tidegate.cli.live import bills
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.errors import BadConfig
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.idle_use import IdleSpan
 from tidegate.core.model.ledger import Bill
 from tidegate.core.offers.allocation import Run
 from tidegate.wire.catalogue import load_catalogue
@@ -24,13 +25,15 @@ from tidegate.wiring.resources import Clients
 @frozen
 class Ran:
     """Lines of the bill and runs of jobs, until a moment in epoch seconds; both may begin before
-    what was asked for. `types`: every instance type, by name.
+    what was asked for. `types`: every instance type, by name. `idle`: what nodes
+    without a job were for, as far as that is known.
     """
 
     bills: tuple[Bill, ...]
     runs: tuple[Run, ...]
     types: Mapping[str, InstanceType]
     until_s: float
+    idle: tuple[IdleSpan, ...] = ()
 
 
 def require_accounting(file: ClusterFile) -> None:
@@ -66,6 +69,6 @@ def ran(file: ClusterFile, since_s: float, clients: Clients | None = None) -> Ra
     """
     require_accounting(file)
     billed, until_s = bills(file, since_s, clients)
-    runs = _accounting(file, clients).runs(since_s, until_s)
+    found = _accounting(file, clients).accounted(since_s, until_s)
     types = {name: row.instance_type for name, row in load_catalogue().items()}
-    return Ran(billed, runs, types, until_s)
+    return Ran(billed, found.runs, types, until_s, found.idle)

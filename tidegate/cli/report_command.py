@@ -49,8 +49,9 @@ def report(
         before_s = since_s - (now_s - since_s)
         found = ran(file, before_s, context.obj)
     given = found.bills, found.runs, found.types
-    now = figures(*given, since_s, found.until_s)
-    page = as_html(file.cluster.name, now, figures(*given, before_s, since_s))
+    now = figures(*given, since_s, found.until_s, found.idle)
+    then = figures(*given, before_s, since_s, found.idle)
+    page = as_html(file.cluster.name, now, then)
     if out == STDOUT:
         typer.echo(page, nl=False)
         return

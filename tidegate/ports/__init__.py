@@ -34,7 +34,7 @@ from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting, RestKey
 from tidegate.core.model.snapshot import Epoch
 from tidegate.core.model.stuck import Stuck
-from tidegate.core.offers.allocation import Run
+from tidegate.core.offers.allocation import Accounted
 
 
 class Clock(Protocol):
@@ -376,7 +376,7 @@ class Reports(Protocol):
         """Those that are there, and whether people were told."""
         ...
 
-    def runs(self, period: str, until_s: float) -> tuple[Run, ...]:
+    def accounted(self, period: str, until_s: float) -> Accounted:
         """What was handed in; what still ran counts until then. Errors: also SlurmUnavailable."""
         ...
 

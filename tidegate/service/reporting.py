@@ -55,10 +55,11 @@ class Reporter:
         """Its name; "": another one was faster, and tells."""
         earlier = before(self.every, period)
         since_s, until_s = period.starts_at_s, period.ends_at_s
-        runs = self.reports.runs(period.name, until_s)
+        found = self.reports.accounted(period.name, until_s)
         billed, _ = bills(self.ledger, self.clock, earlier.starts_at_s)
-        now = figures(billed, runs, self.types, since_s, until_s)
-        then = figures(billed, runs, self.types, earlier.starts_at_s, since_s)
+        given = billed, found.runs, self.types
+        now = figures(*given, since_s, until_s, found.idle)
+        then = figures(*given, earlier.starts_at_s, since_s, found.idle)
         if period.name not in pages:
             page = as_html(self.cluster, now, then)
             if not self.reports.put(period.name, page):

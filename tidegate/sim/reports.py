@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tidegate.core.offers.allocation import Run
+from tidegate.core.offers.allocation import Accounted
 from tidegate.ports import Clock
 from tidegate.sim.faults import Faults, effect, no_faults
 
@@ -15,11 +15,11 @@ class SimReports:
     clock: Clock
     faults: Faults = no_faults
     kept: dict[str, str] = field(default_factory=dict)
-    _handed_in: dict[str, tuple[float, tuple[Run, ...]]] = field(default_factory=dict)
+    _handed_in: dict[str, tuple[float, Accounted]] = field(default_factory=dict)
     _told: set[str] = field(default_factory=set)
 
-    def hand_in(self, period: str, runs: tuple[Run, ...]) -> None:
-        self._handed_in[period] = self.clock.now_s(), runs
+    def hand_in(self, period: str, found: Accounted) -> None:
+        self._handed_in[period] = self.clock.now_s(), found
 
     def handed_in(self) -> Mapping[str, float]:
         with effect(self.faults, "handed_in"):
@@ -29,8 +29,8 @@ class SimReports:
         with effect(self.faults, "pages"):
             return {period: period in self._told for period in self.kept}
 
-    def runs(self, period: str, until_s: float) -> tuple[Run, ...]:
-        with effect(self.faults, "runs"):
+    def accounted(self, period: str, until_s: float) -> Accounted:
+        with effect(self.faults, "accounted"):
             return self._handed_in[period][1]
 
     def put(self, period: str, page: str) -> bool:

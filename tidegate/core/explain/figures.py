@@ -6,6 +6,7 @@ from statistics import mean, median, quantiles
 
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.idle_use import IdleSpan
 from tidegate.core.model.ledger import Bill
 from tidegate.core.offers.allocation import Row, Run, Share, TimeUse, allocated, rows
 
@@ -71,9 +72,10 @@ def figures(
     types: Mapping[str, InstanceType],
     since_s: float,
     until_s: float,
+    idle: Iterable[IdleSpan] = (),
 ) -> Figures:
     began = [run for run in runs if since_s <= run.started_at_s < until_s]
-    shares = tuple(allocated(bills, runs, types, since_s, until_s))
+    shares = tuple(allocated(bills, runs, types, since_s, until_s, idle))
     return Figures(since_s, until_s, shares, _waits(began))
 
 

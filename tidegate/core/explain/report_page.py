@@ -15,7 +15,10 @@ WORDS = {
     TimeUse.JOB: "jobs",
     TimeUse.CUT_SHORT: "runs that were cut short",
     TimeUse.UNUSED: "unused beside jobs",
-    TimeUse.IDLE: "idle",
+    TimeUse.KEPT: "idle, kept on purpose",
+    TimeUse.WAITING: "idle, waiting",
+    TimeUse.DRAINED: "drained or sick",
+    TimeUse.IDLE: "idle, unknown why",
     TimeUse.BOOT: "booting",
 }
 OWNERS = (("user", "Users"), ("account", "Accounts"), ("partition", "Partitions"))

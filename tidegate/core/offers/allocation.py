@@ -1,10 +1,12 @@
-"""On whom the bill of nodes falls: every second of every node belongs to a job or to none.
+"""On whom the bill of nodes falls: every second of every node belongs to a job or to a cause.
 
 While jobs hold a node, each pays the share of it that it holds: the largest of its shares of GPUs,
 CPUs and memory, as Slurm's PriorityFlags=MAX_TRES weighs them. What nobody holds beside them is
-unused. The sums are whole: all shares of a line of the bill add up to it.
+unused. Without a job a node is what spans tell that it was for, and idle where none does. The sums
+are whole: all shares of a line of the bill add up to it.
 """
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -14,6 +16,7 @@ from itertools import pairwise
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.gpu_use import GpuTime
+from tidegate.core.model.idle_use import IdleSpan
 from tidegate.core.model.ledger import Bill
 from tidegate.core.offers.spend import DAY_S, SECONDS_PER_HOUR, day_of
 
@@ -24,7 +27,11 @@ class TimeUse(StrEnum):
     JOB = "jobs"  # of a job that ended by itself, or still runs
     CUT_SHORT = "cut short"  # of a run that went with its node, or was requeued
     UNUSED = "unused"  # held by nobody, beside jobs
-    IDLE = "idle"  # no job on the node
+    # no job on the node, and `IdleUse` says what it is for
+    KEPT = "kept"
+    WAITING = "waiting"
+    DRAINED = "drained"
+    IDLE = "idle"  # no job on the node, and nobody knows why
     BOOT = "boot"  # Slurm did not have the node yet, or never
 
 
@@ -61,6 +68,14 @@ class Run:
 
 
 @frozen
+class Accounted:
+    """What the head knows of who ran, and of what nodes without a job were for."""
+
+    runs: tuple[Run, ...] = ()
+    idle: tuple[IdleSpan, ...] = ()
+
+
+@frozen
 class Share:
     """A piece of a node's time: whose it was and what it cost. `run` None: nobody's.
 
@@ -84,24 +99,29 @@ def allocated(
     types: Mapping[str, InstanceType],
     since_s: float,
     until_s: float,
+    idle: Iterable[IdleSpan] = (),
 ) -> Iterator[Share]:
-    """The shares of all that was billed between two moments. `types`: of the bills, by name."""
+    """The shares of all that was billed between two moments. `types`: of the bills, by name;
+    `idle`: as far as it is known what nodes without a job were for.
+    """
     on_node: defaultdict[str, list[Run]] = defaultdict(list)
     for run in runs:
         for name in run.nodes:
             on_node[name].append(run)
+    spans = _by_node(idle)
     for bill in bills:
-        yield from _of_bill(bill, on_node[bill.instance_id], types, since_s, until_s)
+        known = spans.get(bill.instance_id, ())
+        yield from _of_bill(bill, on_node[bill.instance_id], known, types, (since_s, until_s))
 
 
 def _of_bill(
     bill: Bill,
     runs: Sequence[Run],
+    spans: Sequence[IdleSpan],
     types: Mapping[str, InstanceType],
-    since_s: float,
-    until_s: float,
+    between_s: tuple[float, float],
 ) -> Iterator[Share]:
-    start_s, end_s = max(bill.since_s, since_s), min(bill.until_s, until_s)
+    start_s, end_s = max(bill.since_s, between_s[0]), min(bill.until_s, between_s[1])
     if start_s >= end_s:
         return
     joined_at_s = end_s if bill.joined_at_s is None else bill.joined_at_s
@@ -117,14 +137,48 @@ def _of_bill(
             yield _of_disk(bill, begin_s, finish_s)
             continue
         held = [run for run in runs if run.started_at_s <= begin_s < run.ended_at_s]
-        rest = TimeUse.UNUSED if held else TimeUse.IDLE if begin_s >= joined_at_s else TimeUse.BOOT
-        yield from _of_piece(bill, held, kind, rest, begin_s, finish_s)
+        if held or begin_s < joined_at_s:
+            rest = TimeUse.UNUSED if held else TimeUse.BOOT
+            yield from _of_piece(bill, held, kind, rest, begin_s, finish_s)
+            continue
+        for from_s, to_s, use in _idle_parts(spans, begin_s, finish_s):
+            yield from _of_piece(bill, (), kind, use, from_s, to_s)
+
+
+def _by_node(idle: Iterable[IdleSpan]) -> Mapping[str, Sequence[IdleSpan]]:
+    """In the order of time; what ends before it begins, by a clock, says nothing."""
+    found: defaultdict[str, list[IdleSpan]] = defaultdict(list)
+    for span in idle:
+        if span.since_s < span.until_s:
+            found[span.node].append(span)
+    return {name: sorted(spans, key=lambda span: span.since_s) for name, spans in found.items()}
+
+
+def _idle_parts(
+    spans: Sequence[IdleSpan], begin_s: float, end_s: float
+) -> Iterator[tuple[float, float, TimeUse]]:
+    """The whole of it, cut by what is known. Of two spans that overlap the earlier one counts."""
+    at_s = begin_s
+    first = max(bisect_right(spans, begin_s, key=lambda span: span.since_s) - 1, 0)
+    for number in range(first, len(spans)):
+        span = spans[number]
+        if span.since_s >= end_s:
+            break
+        from_s, to_s = max(span.since_s, at_s), min(span.until_s, end_s)
+        if to_s <= from_s:
+            continue
+        if at_s < from_s:
+            yield at_s, from_s, TimeUse.IDLE
+        yield from_s, to_s, TimeUse(span.use.value)
+        at_s = to_s
+    if at_s < end_s:
+        yield at_s, end_s, TimeUse.IDLE
 
 
 def _of_disk(bill: Bill, begin_s: float, end_s: float) -> Share:
-    """A node that stands still has no GPUs that anybody could use."""
+    """A node that stands still, to be started again, has no GPUs that anybody could use."""
     usd = (end_s - begin_s) / SECONDS_PER_HOUR * bill.usd_per_hour
-    return Share(bill, TimeUse.IDLE, None, day_of(begin_s).name, usd, 0.0)
+    return Share(bill, TimeUse.KEPT, None, day_of(begin_s).name, usd, 0.0)
 
 
 def _of_piece(
