@@ -20,6 +20,7 @@ from tidegate.agent.gpu_time import GpuTimes
 from tidegate.agent.gpu_use import GpuUses
 from tidegate.agent.hand_in import HandIn
 from tidegate.agent.heartbeats import Heartbeats
+from tidegate.agent.idle_time import IdleTimes
 from tidegate.agent.loop import Agent
 from tidegate.agent.meter import Meter
 from tidegate.agent.metrics import MetricsFolder
@@ -115,7 +116,6 @@ def run(settings: Settings) -> None:
         return found
 
     notes = Notes(newest, slurm, SystemClock())
-    metrics = _metrics(settings, meter)
     with Waker(settings.slurmctld_log) as waker:
         service = Service(
             agent,
@@ -123,10 +123,11 @@ def run(settings: Settings) -> None:
             waker,
             every_poll=users.refresh,
             notes=notes,
-            metrics=metrics,
+            metrics=_metrics(settings, meter),
             heartbeats=heartbeats,
             gpu_uses=gpu_uses,
             hand_in=_hand_in(settings, state),
+            idle_times=IdleTimes(settings.shared_dir, SystemClock(), lambda: meter.standing),
         )
 
         def stop(signum: int, frame: FrameType | None) -> None:

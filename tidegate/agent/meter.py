@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tidegate.core.explain.verdicts import Verdicts
 from tidegate.core.model import prometheus as metrics
@@ -14,6 +14,8 @@ from tidegate.core.model.slurm import Job, Node, Reading
 # What the planner saw is not told for longer: it judges the queue every minute, an empty one
 # every five. A figure that is gone raises no alert, one that stands still might.
 TOLD_FOR_S = 900.0
+# While there are nodes it judges them every minute at the latest.
+IDLE_TOLD_FOR_S = 180.0
 
 JOB_STATES = ("pending", "running", "other")
 NODE_STATES = ("idle", "busy", "drained", "down")
@@ -39,6 +41,7 @@ class Meter:
         self._judged: tuple[float, str] | None = None
         self._of_planner: tuple[Sample, ...] = ()
         self._judged_on_watch_s = stopwatch()
+        self._idle: Mapping[str, str] = {}
 
     # -- what happens ------------------------------------------------------------------------
 
@@ -76,6 +79,7 @@ class Meter:
         with self._lock:
             if self._judged != judged:
                 self._judged, self._of_planner = judged, verdicts.samples
+                self._idle = verdicts.idle
                 self._judged_on_watch_s = self._stopwatch()
 
     # -- what is told ------------------------------------------------------------------------
@@ -85,6 +89,17 @@ class Meter:
         """Those of the last look; None: there was none yet."""
         with self._lock:
             return self._reading.nodes if self._reading else None
+
+    @property
+    def standing(self) -> tuple[Sequence[Node], Mapping[str, str]] | None:
+        """Nodes, and what the planner keeps those without a job for, if it said so lately; None:
+        Slurm is silent.
+        """
+        with self._lock:
+            if self._reading is None or not self._is_slurm_up:
+                return None
+            is_new = self._stopwatch() - self._judged_on_watch_s <= IDLE_TOLD_FOR_S
+            return self._reading.nodes, self._idle if is_new else {}
 
     def samples(self, now_s: float) -> Iterator[Sample]:
         """All of them, each metric's one after the other."""

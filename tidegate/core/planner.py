@@ -27,6 +27,7 @@ from tidegate.core.fleet.starts import startable
 from tidegate.core.fleet.templates import lessons, with_lessons
 from tidegate.core.model.cluster import PoolType
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.idle_use import IdleUse
 from tidegate.core.model.ledger import Launch
 from tidegate.core.model.plan import Action, Plan, Resume, Send, Stop, Terminate, Unmet, Watch
 from tidegate.core.model.slurm import Job, Reading
@@ -111,6 +112,7 @@ def plan(snapshot: Snapshot, *, launches_max: int = LAUNCHES_MAX) -> Plan:
         tuple(made.queue.unmet[key] for key in sorted(made.queue.unmet)),
         is_cut=made.purchase.builder.is_cut,
         usd_per_hour=round(made.purchase.usage.expected_usd_per_hour, 4),
+        idle=made.idle,
     )
 
 
@@ -119,7 +121,8 @@ class Considered:
     """What a plan is made from: every pass has run.
 
     `snapshot`: with what the passes learn of it; `bins`: what is left on nodes; `departures`:
-    which nodes go when new ones have come; `spares`: which stay ready.
+    which nodes go when new ones have come; `spares`: which stay ready; `idle`: what idle ones are
+    for.
     """
 
     snapshot: Snapshot
@@ -129,6 +132,7 @@ class Considered:
     queue: Queue
     departures: Departures
     spares: Mapping[PoolType, Spares]
+    idle: Mapping[str, IdleUse]
     actions: tuple[Action, ...]
 
 
@@ -230,7 +234,8 @@ def _attempt(
     decided = (*decided, *keep_off_spot(snapshot, purchase, bins, queue.needs, starting))
     decided = (*decided, *watch_waiting(snapshot, queue.served, _noted(snapshot, decided)))
     decided = (*decided, *reprice(snapshot, ours, decided))
-    return Considered(snapshot, fleet, purchase, bins, queue, departures, kept, decided)
+    found = snapshot, fleet, purchase, bins, queue, departures, kept
+    return Considered(*found, idle.uses, decided)
 
 
 def _of_nodes(snapshot: Snapshot, room: Room, purchase: Purchase) -> tuple[Action, ...]:

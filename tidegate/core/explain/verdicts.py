@@ -1,6 +1,7 @@
 """What a look decided about every pending job, as people may ask for it later."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 
 from tidegate.core.model.ec2 import Refusal
 from tidegate.core.model.frozen import frozen
@@ -49,7 +50,8 @@ class Verdicts:
     `jobs`: job id -> number of its verdict in `verdicts`. `by`: the nodes that serve a job.
     `digest_sequence`: of the digest that the verdicts are about, within the agent's start at
     `agent_started_at_s`; 0.0: 0.1 did not say. `samples`: the look as Prometheus reads it,
-    `prices`: what jobs that are submitted now would pay.
+    `prices`: what jobs that are submitted now would pay; `idle`: what nodes without a job are for
+    (`IdleUse`, or a word of a newer planner).
     """
 
     cluster: str
@@ -66,6 +68,7 @@ class Verdicts:
     agent_started_at_s: float = 0.0
     samples: tuple[Sample, ...] = ()
     prices: tuple[ListedPrice, ...] = ()
+    idle: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, job_id: str) -> Verdict | None:
         """None: the look did not know the job, or it was not pending."""
@@ -104,6 +107,7 @@ def verdicts_of(
         ),
         notes=plan.notes,
         agent_started_at_s=snapshot.digest.stamp.agent_started_at_s,
+        idle={name: use.value for name, use in plan.idle.items()},
     )
 
 

@@ -1,7 +1,11 @@
 """What a plan may hold: actions, and one verdict for every pending job."""
 
+from collections.abc import Mapping
+from dataclasses import field
+
 from tidegate.core.model.ec2 import Offering
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.idle_use import IdleUse
 from tidegate.core.model.ledger import Launch, NodeRecord, Phase
 from tidegate.core.model.orders import Order
 from tidegate.core.model.pool_history import PoolHistory
@@ -160,7 +164,8 @@ class Plan:
     """The answer to a look: what to do, and one verdict for every pending job.
 
     `is_cut`: the plan is as long as a plan may be; making another at once goes on from it.
-    `usd_per_hour`: the expected price of the cluster after it.
+    `usd_per_hour`: the expected price of the cluster after it. `idle`: what nodes without a job are
+    for, by name.
     """
 
     actions: tuple[Action, ...]
@@ -169,3 +174,4 @@ class Plan:
     notes: tuple[str, ...] = ()
     is_cut: bool = False
     usd_per_hour: float = 0.0
+    idle: Mapping[str, IdleUse] = field(default_factory=dict)

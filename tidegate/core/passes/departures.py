@@ -9,6 +9,7 @@ from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.idle_use import IdleUse
 from tidegate.core.model.plan import Action
 from tidegate.core.model.slurm import Node
 
@@ -32,12 +33,13 @@ class Outdated:
 class IdleNodes:
     """Idle nodes that no pending job takes. `going`: those that go, by the reason; `prepaid`: those
     that stay since they are paid for, and for how long their pool keeps idle ones, in s;
-    `above`: how many more each pool can do without.
+    `above`: how many more each pool can do without; `uses`: what each idle node is for.
     """
 
     going: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     prepaid: tuple[tuple[Member, float], ...] = ()
     above: Mapping[str, int] = field(default_factory=dict)
+    uses: Mapping[str, IdleUse] = field(default_factory=dict)
 
 
 @frozen

@@ -25,6 +25,7 @@ from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.passes.clearing import in_the_way
 from tidegate.core.passes.departures import Departures, IdleNodes, Outdated
 from tidegate.core.passes.headroom import buy_headroom, hold_headroom
+from tidegate.core.passes.idle_use import idle_uses
 from tidegate.core.passes.orders import order
 from tidegate.core.passes.queue import Queue
 from tidegate.core.passes.recut import cut_otherwise
@@ -127,11 +128,13 @@ def idle_nodes(
     headroom = hold_headroom(snapshot, bins, last=replaced).names
     unused = {b.name for b in bins.all if not (b.jobs or b.gated_for or b.name in headroom)}
     above, ready = above_minimum(snapshot, bins, headroom), Ready(snapshot, bins, spares)
+    in_turn = _in_turn(snapshot, idle, replaced)
+    uses = idle_uses(snapshot, in_turn, bins, headroom, above, Ready(snapshot, bins, spares))
     by_reason: dict[str, list[str]] = {}
     prepaid: list[tuple[Member, float]] = []
     places = Counter(each.member.pool for each in idle if each.member.instance_id in unused)
     room = stopped_room(snapshot)
-    for each in _in_turn(snapshot, idle, replaced):
+    for each in in_turn:
         node, pool = each.member.node, snapshot.cluster.pool(each.member.pool)
         assert node is not None
         if each.order is OrderKind.UNDRAIN:
@@ -167,7 +170,7 @@ def idle_nodes(
             reason = f"idle for {kept_s:.0f} s and no pending job needs it"
             by_reason.setdefault(reason, []).append(node.name)
     going = {reason: tuple(names) for reason, names in by_reason.items()}
-    return IdleNodes(going, tuple(prepaid), above)
+    return IdleNodes(going, tuple(prepaid), above, uses)
 
 
 def _boot_worth_s(snapshot: Snapshot, pool: Pool, each: Judged, room: Mapping[str, int]) -> float:
