@@ -73,6 +73,12 @@ def test_a_clock_that_was_put_back_counts_no_second_twice():
     assert found[TimeUse.IDLE] == 25
 
 
+def test_a_span_that_ends_before_it_begins_hides_no_other():
+    found = minutes(span(50, 120, KEPT), span(58, 40, DRAINED))
+
+    assert found[TimeUse.KEPT] == 60
+
+
 def test_a_stopped_node_is_kept_on_purpose():
     assert minutes(is_stopped=True) == {TimeUse.KEPT: 120}
 
