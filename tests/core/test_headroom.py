@@ -27,6 +27,7 @@ from tidegate.core.model.calendar import Wanted
 from tidegate.core.model.cluster import Cluster, Limits, Pool, Reservation
 from tidegate.core.model.ec2 import InstanceType, Market, Offering
 from tidegate.core.model.headroom import Headroom
+from tidegate.core.model.idle_use import IdleUse
 from tidegate.core.model.ledger import Launch, LaunchRecord, Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Plan
@@ -131,6 +132,7 @@ def test_only_the_idle_nodes_that_hold_it_stay_the_cheapest_first_and_say_so():
 
     assert sorted(released(made)) == ["i-1", "i-4"]
     assert bought(made) == []
+    assert {name for name, use in made.idle.items() if use is IdleUse.KEPT} == {"i-2", "i-3"}
     held = prospects(found)
     assert held["i-2"].held.startswith("pool t4 keeps room for 2 x [1 GPU")
     assert held["i-1"].held == ""
