@@ -47,7 +47,7 @@ _OF_PLANS = (
     ),
     fault(
         "an unavailable mark is ignored",
-        becomes("core.offers.offers:OfferGroups.__init__", "_.resting", "()"),
+        becomes("core.offers.offers:_Range._catalogues", "_.resting", "()"),
     ),
     fault(
         "spot is bought for jobs that lose more there than they save",
@@ -135,13 +135,11 @@ _OF_PLANS = (
     ),
     fault(
         "a plan fills one reservation alone",
-        becomes(
-            "core.offers.reservations:ReservedCapacity.targets", "sorted(...)", "[*places][:1]"
-        ),
+        becomes("core.offers.reservations:ReservedCapacity.targets", "sorted(...)", "_0[:1]"),
     ),
     fault(
         "a targeted reservation is not named",
-        becomes("service.requests:template_key", "_.reservation", "''"),
+        becomes("service.requests:template_key", "_1 if _.reservation else _2", "_2"),
     ),
     fault(
         "reservations are left alone",
