@@ -58,14 +58,19 @@ class JsonLines(logging.Formatter):
         return json.dumps(line)
 
 
-def main() -> None:
-    """Run until SIGTERM; exit 2: bad settings, exit 1: broken, systemd starts it again."""
+def log_as_json() -> None:
+    """What the head's journal keeps of this process."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     # They tell where they found credentials and endpoints, at every start.
     for name in ("boto3", "botocore"):
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def main() -> None:
+    """Run until SIGTERM; exit 2: bad settings, exit 1: broken, systemd starts it again."""
+    log_as_json()
     try:
         settings = Settings.from_environment(os.environ)
     except BadConfig as error:

@@ -20,7 +20,7 @@ from typing import override
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tidegate.adapters.workspace import Workspace
-from tidegate.agent.main import JsonLines
+from tidegate.agent.main import log_as_json
 from tidegate.agent.settings import Url, Word
 from tidegate.core.model.errors import Transient
 from tidegate.wire.finite import FINITE
@@ -131,11 +131,7 @@ class Handler(BaseHTTPRequestHandler):
 
 def main() -> None:
     """Run until it is stopped; exit 2: bad settings."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
-    for name in ("boto3", "botocore"):
-        logging.getLogger(name).setLevel(logging.WARNING)
+    log_as_json()
     try:
         settings = Settings.from_environment(os.environ)
         token = settings.token.read_text().strip()
