@@ -60,6 +60,7 @@ _OF_PLANS = (
     fault(
         "a job waits for spot until it is too late",
         becomes("core.offers.due:Deadlines.awaited", "choice(...) is not Choice.WAIT", "False"),
+        becomes("core.offers.due:Deadlines.awaited", "_.rest.until_s <= _", "True"),
     ),
     fault(
         "nodes are bought for jobs that cannot end in time",
