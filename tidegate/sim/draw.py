@@ -372,7 +372,7 @@ def _happenings(chance: Random, kind: str, until_s: float) -> list[Happening]:
     most = {"death": 3, "hints": 3, "lag": 3, "slurm": 2, "spot": 2, "strangers": 4, "sick": 3}
     lengths = {"slurm": (5.0, 150.0), "head": (20.0, 400.0), "subnet": (60.0, 600.0)}
     lengths |= {"clock": (20.0, 500.0), "hints": (30.0, 900.0), "strangers": (20.0, 900.0)}
-    lengths |= {"sick": (20.0, 500.0)}
+    lengths |= {"sick": (20.0, 2500.0)}
     most |= {"gpu": 6}
     whats = {
         "death": ("instance", "slurmd"),

@@ -83,6 +83,18 @@ class SickNeedsWait(Check):
                     self.since_s.setdefault(launch_id, began_s)
                 if names <= sick and len(jobs) == 1 and jobs[0] in pending:
                     self._note(jobs[0], launch_id)
+            for action in done.plan.actions:
+                if isinstance(action, Launch):
+                    self._judge(action)
+
+    def _judge(self, launch: Launch) -> None:
+        """By the plan that saw the nodes sick, and by each after it."""
+        for job_id in launch.for_jobs[:1] if len(launch.for_jobs) == 1 else ():
+            if self.witness.now_s < self.until_s.get(job_id, 0.0):
+                raise self.broken(
+                    f"{launch.launch_id} is for job {job_id}, of which the nodes of "
+                    f"{len(self.sick[job_id])} launches were unhealthy"
+                )
 
     def _is_sick(self, node: Node) -> bool:
         chaos = self.witness.chaos
@@ -111,11 +123,8 @@ class SickNeedsWait(Check):
         job_id = record.launch.for_jobs[0]
         # What a look had decided before the one that saw it, which EC2 answers later, is no loop.
         is_old = record.created_at_s <= self.known_s.get(job_id, 0.0)
-        if self.witness.now_s < self.until_s.get(job_id, 0.0) and not is_old:
-            raise self.broken(
-                f"{record.launch.launch_id} is for job {job_id}, of which the nodes of "
-                f"{len(self.sick[job_id])} launches were unhealthy"
-            )
+        if not is_old:
+            self._judge(record.launch)
 
 
 class LiarsCostTheirShare(Check):
