@@ -22,7 +22,7 @@ GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/gpus"
 def with_prepaid(
     chance: Random, cluster: Cluster, size: str, safety_s: float, on_demand_usd: Mapping[str, float]
 ) -> Cluster:
-    """Now and then a pool has an open reservation or a capacity block, or two.
+    """Now and then a pool has an open reservation or a capacity block, or up to three.
 
     `on_demand_usd`: by instance type, what EC2 bills for what runs on after a reservation.
     """
@@ -32,13 +32,11 @@ def with_prepaid(
     pool = cluster.pools[number]
     found = tuple(
         _drawn(chance, pool, f"cr-0000000{each}", safety_s)
-        for each in range(chance.choice((1, 1, 2)))
+        for each in range(chance.choice((1, 1, 2, 3)))
     )
-    if all(each.market is Market.CAPACITY_BLOCK for each in found) and chance.random() < 0.7:
-        first = found[0]  # two blocks of one offering, with an end each
-        found = tuple(
-            replace(each, instance_type=first.instance_type, zone=first.zone) for each in found
-        )
+    if len(found) > 1 and chance.random() < 0.7:
+        first = found[0].offering  # of one offering, with an end each
+        found = tuple(_at(each, first) for each in found)
     found = tuple(_aimed(chance, each) for each in found)
     kinds = tuple(dict.fromkeys(each.market for each in found))
     pools = list(cluster.pools)
@@ -84,6 +82,10 @@ def _drawn(chance: Random, pool: Pool, name: str, safety_s: float) -> Reservatio
         starts_at_s,
         ends_at_s,
     )
+
+
+def _at(each: Reservation, on: Offering) -> Reservation:
+    return replace(each, instance_type=on.instance_type, zone=on.zone, market=on.market)
 
 
 def _aimed(chance: Random, each: Reservation) -> Reservation:
