@@ -36,7 +36,8 @@ class SickNeedsWait(Check):
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
-        self.sick: defaultdict[str, set[str]] = defaultdict(set)  # launches, by job
+        # By job, the launches, and when a look had seen each.
+        self.sick: defaultdict[str, dict[str, float]] = defaultdict(dict)
         self.sick_s: dict[str, float] = {}  # since when each node is sick
         self.since_s: dict[str, float] = {}  # when the first node of a launch was sick
         self.until_s: dict[str, float] = {}
@@ -70,6 +71,7 @@ class SickNeedsWait(Check):
             # The tasks of an array are one row: each that starts makes it another need.
             rows = [job for job in digest.reading.jobs if not job.array_job_id]
             pending = {job.job_id for job in rows if job.is_pending}
+            seen: defaultdict[str, set[str]] = defaultdict(set)
             by_launch: defaultdict[str, set[str]] = defaultdict(set)
             for record in done.snapshot.nodes:
                 by_launch[record.launch_id].add(record.instance_id)
@@ -83,18 +85,22 @@ class SickNeedsWait(Check):
                     self.since_s.setdefault(launch_id, began_s)
                 if names <= sick and len(jobs) == 1 and jobs[0] in pending:
                     self._note(jobs[0], launch_id)
+                    seen[jobs[0]].add(launch_id)
             for action in done.plan.actions:
-                if isinstance(action, Launch):
-                    self._judge(action)
+                if isinstance(action, Launch) and len(action.for_jobs) == 1:
+                    noted = self.sick.get(action.for_jobs[0], {}).items()
+                    known = {each for each, at_s in noted if at_s < done.snapshot.now_s}
+                    if len(known | seen[action.for_jobs[0]]) >= SICK_LAUNCHES_MAX:
+                        self._judge(action)
 
     def _judge(self, launch: Launch) -> None:
-        """By the plan that saw the nodes sick, and by each after it."""
-        for job_id in launch.for_jobs[:1] if len(launch.for_jobs) == 1 else ():
-            if self.witness.now_s < self.until_s.get(job_id, 0.0):
-                raise self.broken(
-                    f"{launch.launch_id} is for job {job_id}, of which the nodes of "
-                    f"{len(self.sick[job_id])} launches were unhealthy"
-                )
+        """A launch for one job, by a plan that knew of all those before it."""
+        [job_id] = launch.for_jobs
+        if self.witness.now_s < self.until_s.get(job_id, 0.0):
+            raise self.broken(
+                f"{launch.launch_id} is for job {job_id}, of which the nodes of "
+                f"{len(self.sick[job_id])} launches were unhealthy"
+            )
 
     def _is_sick(self, node: Node) -> bool:
         chaos = self.witness.chaos
@@ -109,7 +115,7 @@ class SickNeedsWait(Check):
     def _note(self, job_id: str, launch_id: str) -> None:
         if launch_id in self.sick[job_id]:
             return
-        self.sick[job_id].add(launch_id)
+        self.sick[job_id][launch_id] = self.witness.now_s
         if len(self.sick[job_id]) >= SICK_LAUNCHES_MAX:
             # The planner counts nodes that have left as well, so that it may have begun before.
             began_s = max(self.since_s[each] for each in self.sick[job_id])
