@@ -89,7 +89,7 @@ def compare(world: World, data: str) -> None:
     took: dict[str, list[float]] = {"from S3": [], "in the image": []}
     for number in range(2 * RUNS):
         name = list(took)[number % 2]
-        files = {ARCHIVE_AT: node_bundle().archive} if number % 2 else {}
+        files = {ARCHIVE_AT: node_bundle().tar} if number % 2 else {}
         spec = MachineSpec(
             f"i-0ba0000000000{number:03d}",
             A10GX4.instance_type,

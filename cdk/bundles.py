@@ -1,6 +1,7 @@
 """Boot bundles and the cluster file in S3: an asset each, so that the same one is uploaded once."""
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -33,7 +34,7 @@ def store(scope: Construct, id: str, bundle: Bundle) -> BundleAt:
     with TemporaryDirectory() as folder:
         file = Path(folder) / f"bundle{SUFFIX}"
         file.write_bytes(bundle.archive)
-        return store_file(scope, id, file)
+        return replace(store_file(scope, id, file), sha256=bundle.sha256)
 
 
 def store_file(scope: Construct, id: str, file: Path) -> BundleAt:

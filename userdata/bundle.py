@@ -3,6 +3,7 @@
 The same content gives the same bytes, so that a deployment without a change changes nothing.
 """
 
+import ast
 import gzip
 import hashlib
 import io
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
+from pathlib import Path, PurePath
 
 HERE = Path(__file__).parent
 RUNNER = ("boot.sh", "lib.sh", "listing.py", "sign.py", "tidegate-boot.service")
@@ -21,6 +22,7 @@ DEFAULT_TIME_LIMIT_S = "60"
 
 # What whoever reads the code wants to know, with a space: `#!` and `#SBATCH` are read by programs.
 _COMMENT = re.compile(r"^[ \t]*#( .*)?\n", re.MULTILINE)
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _HEADER = re.compile(r"^# (needs|time_limit_s|wait_s|only_with):[ ]?(.*)$", re.MULTILINE)
 
 
@@ -50,13 +52,21 @@ class Stage:
 
 @dataclass(frozen=True)
 class Bundle:
-    """An archive, and the hash by which a machine knows it."""
+    """Files in a tar, and the hash by which a machine knows it.
 
-    archive: bytes
+    Of the tar as it is, since an image's component packs it smaller than what is fetched.
+    """
+
+    tar: bytes
+
+    @cached_property
+    def archive(self) -> bytes:
+        """What a machine fetches. Of all systems' programs for archives gzip alone is essential."""
+        return gzipped(self.tar)
 
     @cached_property
     def sha256(self) -> str:
-        return hashlib.sha256(self.archive).hexdigest()
+        return hashlib.sha256(self.tar).hexdigest()
 
 
 def read(path: str) -> str:
@@ -108,7 +118,7 @@ def assignments(settings: Mapping[str, str]) -> str:
 def pack(roles: Mapping[str, Iterable[Stage]], files: Mapping[str, str | bytes]) -> Bundle:
     """The bundle of these stages, by the role that runs them. `files`: for its folder `files`.
 
-    Scripts are packed without their comments: an image's document is bound in its size.
+    They are packed without comments and docstrings: an image's document is bound in its size.
     """
     entries: dict[str, str | bytes] = {name: read(name) for name in RUNNER}
     for role, stages in roles.items():
@@ -116,30 +126,60 @@ def pack(roles: Mapping[str, Iterable[Stage]], files: Mapping[str, str | bytes])
         entries |= {f"stages/{stage.name}.sh": stage.text for stage in ordered}
         entries[f"graph.{role}"] = "".join(f"{stage.row}\n" for stage in ordered)
     entries |= {f"files/{name}": content for name, content in files.items()}
-    return Bundle(tar_gz({name: _packed(name, content) for name, content in entries.items()}))
+    return Bundle(tar_of({name: _packed(name, content) for name, content in entries.items()}))
 
 
-def without_comments(script: str) -> str:
-    return _COMMENT.sub("", script)
+def without_comments(text: str) -> str:
+    """A script, or a table whose lines are words, without what only its readers need."""
+    return _COMMENT.sub("", text)
+
+
+def without_docstrings(module: str) -> str:
+    """A Python module that does the same, without docstrings and lines that are comments."""
+    lines = module.splitlines(keepends=True)
+    for node in ast.walk(ast.parse(module)):
+        if not isinstance(node, _DOCUMENTED) or ast.get_docstring(node) is None:
+            continue
+        said = node.body[0]
+        # Emptied, not deleted: the lines after it keep their numbers.
+        for number in range(said.lineno, (said.end_lineno or said.lineno) + 1):
+            lines[number - 1] = ""
+        if len(node.body) == 1:
+            lines[said.lineno - 1] = f"{' ' * said.col_offset}pass\n"
+    return without_comments("".join(lines))
 
 
 def _packed(name: str, content: str | bytes) -> str | bytes:
-    if isinstance(content, bytes) or not name.endswith(".sh"):
+    if isinstance(content, bytes):
         return content
-    return without_comments(content)
+    match PurePath(name).suffix:
+        case ".py":
+            return without_docstrings(content)
+        case ".sh" | "":  # a script or a table
+            return without_comments(content)
+        case _:
+            return content
 
 
-def tar_gz(entries: Mapping[str, str | bytes], *, level: int = 9) -> bytes:
-    """An archive of these files. Root's, without times; what begins with `#!` may be run.
+def gzipped(data: bytes, *, level: int = 9) -> bytes:
+    """Without its time. `level`: 9 for the smallest."""
+    return gzip.compress(data, level, mtime=0)
 
-    `level`: gzip's, 9 for the smallest.
-    """
+
+def tar_of(entries: Mapping[str, str | bytes]) -> bytes:
+    """These files as a tar. Root's, without times; what begins with `#!` may be run."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-        for name, content in sorted(entries.items()):
+        for name, content in sorted(entries.items(), key=_kind_first):
             data = content.encode() if isinstance(content, str) else content
             entry = tarfile.TarInfo(name)
             entry.size = len(data)
             entry.mode = 0o755 if data.startswith(b"#!") else 0o644
             archive.addfile(entry, io.BytesIO(data))
-    return gzip.compress(packed.getvalue(), level, mtime=0)
+    return packed.getvalue()
+
+
+def _kind_first(entry: tuple[str, object]) -> tuple[str, str]:
+    """What is alike stands together: an archive of it is smaller."""
+    name = entry[0]
+    return PurePath(name).suffix, name

@@ -5,6 +5,8 @@ Source of the format: Image Builder user guide, "Use the AWSTOE component docume
 """
 
 import base64
+import lzma
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +21,8 @@ from userdata.values import Shared
 
 _FOLDER = "/opt/tidegate/boot"
 # Where the stub looks before it asks S3.
-ARCHIVE_AT = f"{_FOLDER}.tgz"
+ARCHIVE_AT = f"{_FOLDER}.tar"
+_FETCHED_AT = f"{_FOLDER}.tgz"
 _TOLD = "/opt/tidegate/image.env"
 # Of a document in S3, by default; and of one in the request.
 # Source: Image Builder's API, CreateComponent, `uri` and `data`.
@@ -71,10 +74,11 @@ def image_component(values: ImageValues, *, in_s3: bool = False) -> dict[str, ob
     document is small enough for a request; else they are in it.
     """
     bundle = node_bundle()
+    unpacked = (f"gzip -df {_FETCHED_AT}",) if in_s3 else ()
     steps = [
         _step("folder", 60, (f"mkdir -p {Path(ARCHIVE_AT).parent}",)),
         _fetched() if in_s3 else _step("archive", 60, _written(bundle)),
-        _step("unpack", 60, (_has(bundle), _told(_settings(values)), *_UNPACK)),
+        _step("unpack", 60, (*unpacked, _has(bundle), _told(_settings(values)), *_UNPACK)),
         *(
             _step(each.name, _bound_s(each), (f"{_FOLDER}/boot.sh stage {each.name}",))
             for each in in_order(baked_stages())
@@ -109,7 +113,7 @@ def text_of(document: dict[str, object]) -> str:
 # The stages out of the archive.
 _UNPACK = (
     f"rm -rf {_FOLDER} && mkdir -p {_FOLDER} /etc/tidegate",
-    f"tar -xzf {ARCHIVE_AT} -C {_FOLDER} && cp {_TOLD} /etc/tidegate/boot.env",
+    f"tar -xf {ARCHIVE_AT} -C {_FOLDER} && cp {_TOLD} /etc/tidegate/boot.env",
 )
 _CLEAN = f"rm -rf {_FOLDER} /etc/tidegate /run/tidegate /var/log/tidegate"
 # No daemon starts before the health gate, no key is shared by all clusters of an image, and
@@ -146,7 +150,11 @@ def _bound_s(stage: Stage) -> int:
 
 
 def _written(bundle: Bundle) -> tuple[str, ...]:
-    return (f"echo {base64.b64encode(bundle.archive).decode()} | base64 -d >{ARCHIVE_AT}",)
+    """By xz, an eighth smaller than by gzip. The images of Ubuntu and Amazon Linux have it; a
+    parent that has not fails its build here, and no node's boot.
+    """
+    packed = base64.b64encode(lzma.compress(bundle.tar, preset=9 | lzma.PRESET_EXTREME)).decode()
+    return (f"echo {packed} | base64 -d | xz -d >{ARCHIVE_AT}",)
 
 
 def _fetched() -> Step:
@@ -157,7 +165,7 @@ def _fetched() -> Step:
         "action": "S3Download",
         "timeoutSeconds": 60,
         "onFailure": "Abort",
-        "inputs": [{"source": source, "destination": ARCHIVE_AT, "overwrite": True}],
+        "inputs": [{"source": source, "destination": _FETCHED_AT, "overwrite": True}],
     }
 
 
@@ -171,14 +179,14 @@ def _holds(values: ImageValues) -> tuple[str, ...]:
 
     A driver is asked where there is a GPU.
     """
+    stages = " ".join(each.name for each in in_order(baked_stages()))
     return (
         *_UNPACK,
-        *(
-            f"{_FOLDER}/boot.sh stage {each.name}\n"
-            f"[[ $(cat /run/tidegate/how.{each.name}) == skip ]] ||"
-            f" {{ echo 'the image leaves {each.name} to each boot'; exit 1; }}"
-            for each in in_order(baked_stages())
-        ),
+        f"for each in {stages}; do\n"
+        f"{_FOLDER}/boot.sh stage $each\n"
+        "[[ $(cat /run/tidegate/how.$each) == skip ]] ||"
+        ' { echo "the image leaves $each to each boot"; exit 1; }\n'
+        "done",
         "[[ -z $(lspci -n -d 10de:) ]] || nvidia-smi -L",
         _CLEAN,
     )
@@ -193,15 +201,17 @@ def _complete(values: ImageValues) -> tuple[str, ...]:
     added = (program for program, _ in values.more)
     programs = (*NODE_PROGRAMS.split(), *added, *driver, *values.programs)
     return (
-        *(
-            f"command -v {each} || {{ echo 'the image lacks {each}'; exit 1; }}"
-            for each in programs
-        ),
-        *(
-            f"compgen -G '{each}' || {{ echo 'the image lacks {each}'; exit 1; }}"
-            for each in values.files
-        ),
+        _each_is_there("command -v", programs),
+        *((_each_is_there("compgen -G", values.files),) if values.files else ()),
         "test ! -e /etc/munge/munge.key",
+    )
+
+
+def _each_is_there(asked: str, names: Iterable[str]) -> str:
+    words = " ".join(f"'{each}'" for each in names)
+    return (
+        f'for each in {words}; do {asked} "$each" ||'
+        ' { echo "the image lacks $each"; exit 1; }; done'
     )
 
 

@@ -8,7 +8,7 @@ from userdata.render import Bundle
 
 def opened(bundle: Bundle) -> dict[str, str]:
     """Name -> text of every file of a bundle."""
-    with tarfile.open(fileobj=io.BytesIO(bundle.archive), mode="r:gz") as archive:
+    with tarfile.open(fileobj=io.BytesIO(bundle.tar)) as archive:
         files = {member.name: archive.extractfile(member) for member in archive}
         return {name: file.read().decode() for name, file in files.items() if file}
 

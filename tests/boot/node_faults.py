@@ -230,7 +230,7 @@ SSSD = {
 }
 
 # An image with the stages of this version; those of another; and one made of a machine that ran.
-ARCHIVE = node_bundle().archive
+ARCHIVE = node_bundle().tar
 RAN = {
     "/opt/tidegate/boot/.is": f"{node_bundle().sha256}\n",
     "/opt/tidegate/boot/boot.sh": "#!/bin/sh\necho tampered with >>/dev/console\n",

@@ -45,6 +45,7 @@ from tests.boot.node_faults import (
     Fault,
 )
 from tests.boot.node_later import LATER, drained
+from userdata.bundle import gzipped
 from userdata.image import image_component
 from userdata.render import node_bundle, node_user_data
 
@@ -357,7 +358,7 @@ def kills(stage: Stage, head: Machine, times: int) -> list[dict[str, Any]]:
 def publish_more(cloud: Cloud) -> None:
     """A bundle that was tampered with, the key of AWS's repository, Slurm's in a private bucket."""
     s3 = cloud.client("s3")
-    s3.put_object(Bucket=BUNDLES, Key=TAMPERED_KEY, Body=node_bundle().archive + b"x")
+    s3.put_object(Bucket=BUNDLES, Key=TAMPERED_KEY, Body=gzipped(node_bundle().tar + b"x"))
     s3.create_bucket(Bucket="efs-packages", ACL="public-read")
     key = b"-----BEGIN PGP PUBLIC KEY BLOCK-----\n"
     for name in (

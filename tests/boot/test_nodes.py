@@ -88,7 +88,7 @@ def test_an_image_with_this_version_s_stages_needs_nothing_of_s3(seen):
 
 
 def test_stages_that_differ_from_the_cluster_s_are_fetched_and_that_is_said(seen):
-    assert "tidegate fetches its stages: those here differ" in seen["baked_differs"]["console"]
+    assert "tidegate fetches its stages: these differ" in seen["baked_differs"]["console"]
     assert "fetches its stages" not in seen["healthy"]["console"]
 
 
@@ -248,7 +248,7 @@ def test_an_image_is_baked_by_the_boot_s_own_stages(seen):
         *("folder", "archive", "unpack", "quiesce", "early", "packages", "driver", "tidy"),
         *("complete", "holds"),
     ]
-    assert left == ("left", ["/opt/tidegate/boot.tgz"])
+    assert left == ("left", ["/opt/tidegate/boot.tar"])
 
 
 def test_a_fabric_manager_that_ends_later_drains_its_node(seen):

@@ -1,5 +1,6 @@
 """Bundles: reproducible, whole, and with a graph that can be run."""
 
+import ast
 import gzip
 import io
 import re
@@ -11,7 +12,15 @@ import pytest
 
 from local.boot.bundles import opened
 from local.boot.values import AT, HEAD, NODE
-from userdata.bundle import HERE, Stage, in_order, read, without_comments
+from userdata.bundle import (
+    HERE,
+    RUNNER,
+    Stage,
+    in_order,
+    read,
+    without_comments,
+    without_docstrings,
+)
 from userdata.render import (
     MungeSecret,
     Shared,
@@ -21,6 +30,7 @@ from userdata.render import (
     node_user_data,
 )
 
+MODULES = sorted(name for name in opened(node_bundle()) if name.endswith(".py"))
 SCRIPTS = sorted(str(each.relative_to(HERE)) for each in HERE.rglob("*.sh"))
 KNOWS_PRETTY_PRINT = (
     subprocess.run(["bash", "--pretty-print", "/dev/null"], capture_output=True).returncode == 0
@@ -37,15 +47,16 @@ def test_the_same_content_gives_the_same_bytes():
 
 
 def test_an_archive_tells_nothing_of_where_and_when_it_was_made():
-    archive = node_bundle().archive
+    bundle = node_bundle()
 
-    assert archive[4:8] == bytes(4)  # gzip's time
-    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(archive))) as members:
+    assert bundle.archive[4:8] == bytes(4)  # gzip's time
+    assert gzip.decompress(bundle.archive) == bundle.tar
+    with tarfile.open(fileobj=io.BytesIO(bundle.tar)) as members:
         assert {(m.mtime, m.uid, m.gid, m.uname) for m in members} == {(0, 0, 0, "")}
 
 
 def test_scripts_may_be_run_and_nothing_else():
-    with tarfile.open(fileobj=io.BytesIO(node_bundle().archive)) as members:
+    with tarfile.open(fileobj=io.BytesIO(node_bundle().tar)) as members:
         runnable = {m.name for m in members if m.mode == 0o755}
 
     assert runnable == {
@@ -123,3 +134,50 @@ def test_a_line_that_a_comment_ends_is_seen():
     script = "echo a \\\n# why\nrm b\n"
 
     assert parsed(without_comments(script)) != parsed(script)
+
+
+def meant(module: str) -> str:
+    """What Python makes of a module, its docstrings taken for nothing."""
+    tree = ast.parse(module)
+    for node in documented(tree):
+        node.body = node.body[1:] or [ast.Pass()]
+    return ast.dump(tree)
+
+
+def documented(tree: ast.Module) -> list[ast.Module | ast.ClassDef | ast.FunctionDef]:
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    found = [each for each in ast.walk(tree) if isinstance(each, kinds)]
+    return [each for each in found if ast.get_docstring(each)]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_without_its_docstrings_does_the_same(name):
+    """`listing.py` and `sign.py` are the runner's, all others come from the nodes' folder."""
+    source = read(name if name in RUNNER else f"node/{name.removeprefix('files/')}")
+    packed = opened(node_bundle())[name]
+
+    assert meant(packed) == meant(source)
+    assert documented(ast.parse(source))
+    assert not documented(ast.parse(packed))
+
+
+def test_text_that_only_looks_like_a_docstring_stays():
+    module = (
+        '"""Of the module,\n\nwith more."""\n\n# why\nX = """\n    #SBATCH\n"""\n\n\n'
+        'class A(Exception):\n    """Alone."""\n\n\n'
+        'def f():\n    """Of f."""\n    "no docstring"\n    return "# text"  # why\n'
+    )
+
+    assert without_docstrings(module) == (
+        '\nX = """\n    #SBATCH\n"""\n\n\n'
+        "class A(Exception):\n    pass\n\n\n"
+        'def f():\n    "no docstring"\n    return "# text"  # why\n'
+    )
+
+
+def test_tables_are_packed_without_what_only_their_readers_need():
+    packed = opened(node_bundle())["files/xids"]
+
+    assert packed == "".join(
+        line for line in read("node/xids").splitlines(keepends=True) if not line.startswith("#")
+    )
