@@ -14,6 +14,7 @@ from tests.cdk.test_lint import FILES
 from tests.cdk.variants import SLACK, VARIANTS, stacks_of
 from tidegate.cli.diff import HOLDS_DATA, REPLACED_BY, Change, Effect, changes
 from tidegate.cli.main import app
+from tidegate.core.model.errors import UnknownCaller
 
 POOLS: dict[str, Any] = dev_file()["pools"]
 T4 = POOLS["t4"]
@@ -357,6 +358,20 @@ def test_command_warns_of_lustre_that_would_begin_empty_by_its_exit_code(tmp_pat
 
     given = ["diff", "--cluster", str(file), "--assembly", str(after), "--before", str(before)]
     assert CliRunner().invoke(app, given).exit_code == 3
+
+
+def test_command_without_credentials_says_what_to_do(tmp_path, both):
+    file = tmp_path / "dev.yaml"
+    file.write_text(yaml.safe_dump(dev_file()))
+
+    def nobody(service: str) -> Any:
+        raise UnknownCaller("Unable to locate credentials")
+
+    given = ["diff", "--cluster", str(file), "--assembly", str(both["tidegate-dev"].folder)]
+    told = CliRunner().invoke(app, given, obj=nobody)
+
+    assert told.exit_code == 1
+    assert "AWS does not know who asks: Unable to locate credentials; log in" in told.stderr
 
 
 def test_command_tells_of_images_that_are_new_in_the_file(tmp_path, both, tmp_path_factory):

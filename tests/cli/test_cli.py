@@ -34,6 +34,16 @@ def test_a_good_file_gets_one_line_and_what_is_known_of_its_image_and_slurm():
     assert slurm.startswith("  slurm.version: 23.11.4: warning R21: a job with --gpus may pend")
 
 
+def test_names_with_colons_are_shown_as_they_are_written(tmp_path):
+    """`:x:` is a cross to what prints emoji."""
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(Path(DEV).read_text() + "tags: {'aws:x:y': z}\n")
+
+    assert "tags.aws:x:y  aws:x:y: AWS keeps keys that begin with aws:" in (
+        run("validate", str(bad)).output
+    )
+
+
 def test_every_file_is_checked_and_every_problem_shown(tmp_path):
     bad = tmp_path / "bad.yaml"
     bad.write_text(Path(DEV).read_text().replace("weight: 50", "weight: 500\n    wieght: 3"))

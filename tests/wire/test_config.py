@@ -357,6 +357,25 @@ def test_a_pool_whose_jobs_may_not_have_all_its_nodes_says_so(tmp_path, pool, no
     ) is noted
 
 
+def test_pools_without_a_limit_of_their_own_are_told_of_the_clusters_together(tmp_path):
+    small = {"limits.nodes": 64, "pools.t4.limits": {"gpus": 16}}
+
+    (said,) = load(tmp_path, good({"limits.nodes": 64})).notes
+
+    assert said == (
+        "pools.t4: max_job_nodes is 16 when left out, and limits.nodes allows 64: Slurm refuses a"
+        " job of more than 16; say max_job_nodes: 64, or 16 when that is meant"
+    )
+    assert load(tmp_path, good(small)).notes == ()
+
+
+def test_an_own_network_over_that_of_docker_is_told_not_refused(tmp_path):
+    (said,) = load(tmp_path, good({"network": {"cidr": "172.17.0.0/16"}})).notes
+
+    assert said.startswith("network.cidr: 172.17.0.0/16 has addresses of Docker's own network")
+    assert load(tmp_path, good({"network": {"cidr": "172.18.0.0/16"}})).notes == ()
+
+
 def test_a_pool_of_a_small_cluster_is_told_what_the_cluster_allows(tmp_path):
     large = load(tmp_path, good({"limits.nodes": 8, "pools.t4.limits": {"nodes": 64}}))
     wide = load(tmp_path, good({"limits.nodes": 8, "pools.t4.max_job_nodes": 32}))

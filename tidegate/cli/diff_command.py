@@ -1,5 +1,6 @@
 """`tidegate diff`: what a deployment would replace, restart or change, before it does."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +10,7 @@ from tidegate.cli.options import ClusterOption, Output, OutputOption
 
 if TYPE_CHECKING:
     from tidegate.wire.config import ClusterFile
+    from tidegate.wiring.resources import Clients
 
 EXAMPLES = (
     "Examples: npx cdk synth --quiet, "
@@ -17,6 +19,7 @@ EXAMPLES = (
 
 
 def diff(
+    context: typer.Context,
     cluster: ClusterOption,
     assembly: Annotated[Path, typer.Option(help="Where `cdk synth` wrote the templates.")] = Path(
         "cdk.out"
@@ -33,29 +36,27 @@ def diff(
     run lose files or network; 1 when the deployment would fail and be rolled back, and what to do
     instead.
     """
-    from rich.console import Console
-
     from tidegate.cli.diff import changes
     from tidegate.cli.impossible import refusals
-    from tidegate.cli.shown import encoded
+    from tidegate.cli.live import clients_of, told
+    from tidegate.cli.shown import encoded, unfolded
     from tidegate.cli.templates import read_templates
-    from tidegate.core.model.errors import TidegateError
     from tidegate.wire.config import load_cluster
 
-    console = Console(markup=False, highlight=False, soft_wrap=True)
-    try:
+    console = unfolded()
+    with told():
         read = load_cluster(cluster)
+        clients = clients_of(read, context.obj)
         after = read_templates(assembly, read.cluster.name, has_images=bool(read.images))
         old = (
             read_templates(before, read.cluster.name)
             if before
-            else _deployed(after.keys(), read.region)
+            else _deployed(after.keys(), clients)
         )
         old = {stack: old.get(stack, {}) for stack in after}  # images may be new in the file
-        refused = refusals(old, after, read.cluster.name, lambda: bool(before) or _has_head(read))
-    except TidegateError as error:
-        console.print(str(error), style="red")
-        raise typer.Exit(1) from error
+        refused = refusals(
+            old, after, read.cluster.name, lambda: bool(before) or _has_head(read, clients)
+        )
     found = {stack: changes(old[stack], template) for stack, template in after.items()}
     is_grave = any(each.is_grave for those in found.values() for each in those)
     code = 1 if refused else 3 if is_grave else 0
@@ -76,17 +77,15 @@ def diff(
     raise typer.Exit(code)
 
 
-def _deployed(stacks: Any, region: str) -> dict[str, Any]:
-    from tidegate.adapters.clients import client
+def _deployed(stacks: Iterable[str], clients: "Clients") -> dict[str, Any]:
     from tidegate.adapters.stacks import deployed_template
 
-    asked = client("cloudformation", region)
+    asked = clients("cloudformation")
     return {stack: deployed_template(asked, stack) for stack in stacks}
 
 
-def _has_head(file: "ClusterFile") -> bool:
+def _has_head(file: "ClusterFile", clients: "Clients") -> bool:
     """Whether EC2 shows one, stopped or not: either holds its volume."""
-    from tidegate.adapters.clients import client
     from tidegate.adapters.ec2_head import Ec2Head
 
-    return Ec2Head(client("ec2", file.region), file.cluster.name).shown() is not None
+    return Ec2Head(clients("ec2"), file.cluster.name).shown() is not None

@@ -51,8 +51,14 @@ def columns(output: Output = Output.TEXT) -> int | None:
 
 
 def console(output: Output = Output.TEXT) -> Console:
-    """Names are data: no markup, no guessing at colours."""
-    return Console(markup=False, highlight=False, width=columns(output) or UNBOUNDED)
+    """Names are data: no markup, no guessing at colours, and `aws:x:` has no emoji in it."""
+    width = columns(output) or UNBOUNDED
+    return Console(markup=False, emoji=False, highlight=False, width=width)
+
+
+def unfolded(*, is_quiet: bool = False) -> Console:
+    """The same for lines that are left to the terminal to wrap."""
+    return Console(markup=False, emoji=False, highlight=False, soft_wrap=True, quiet=is_quiet)
 
 
 def show(what: RenderableType, output: Output = Output.TEXT) -> None:

@@ -61,12 +61,9 @@ def validate(
 
     Exit codes: 0 all are good, 1 a file has a problem, 3 AWS did not answer everything.
     """
-    from rich.console import Console
+    from tidegate.cli.shown import encoded, unfolded
 
-    from tidegate.cli.shown import encoded
-
-    # Names of the file are data: no markup, no guessing at colours, no folding of lines.
-    console = Console(markup=False, highlight=False, soft_wrap=True, quiet=output.is_data)
+    console = unfolded(is_quiet=output.is_data)
     verdicts = [_verdict(file, console, live=live, clients=context.obj) for file in files]
     if output.is_data:
         typer.echo(encoded(verdicts, output))

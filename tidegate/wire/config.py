@@ -241,13 +241,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         kms_key=model.kms_key,
         lustre=model.lustre,
         login=model.login,
-        notes=(
-            *model.waiting.notes(),
-            *model.slurm.notes(),
-            *(note for name, pool in model.pools.items() for note in _notes(model, name, pool)),
-            *(_diskless(model) if model.prefetch else ()),
-            *_never_stopped(cluster),
-        ),
+        notes=tuple(_all_notes(model, cluster)),
         root_volumes={name: pool.root_volume() for name, pool in model.pools.items()},
         security_groups={name: pool.security_groups for name, pool in model.pools.items()},
         gpu={name: pool.gpu for name, pool in model.pools.items()},
@@ -284,6 +278,18 @@ def _job_roles(model: ClusterModel, pool: PoolModel) -> dict[str, str]:
     return ({"": model.job_role} if model.job_role else {}) | model.job_role_by_account
 
 
+def _all_notes(model: ClusterModel, cluster: Cluster) -> Iterator[str]:
+    yield from model.waiting.notes()
+    yield from model.slurm.notes()
+    yield from model.network.notes()
+    yield from _large_jobs(model)
+    for name, pool in model.pools.items():
+        yield from _notes(model, name, pool)
+    if model.prefetch:
+        yield from _diskless(model)
+    yield from _never_stopped(cluster)
+
+
 def _notes(model: ClusterModel, name: str, pool: PoolModel) -> Iterator[str]:
     for sentence in pool.selection().left_out:
         yield f"pools.{name}: left out {sentence}"
@@ -303,6 +309,33 @@ def _notes(model: ClusterModel, name: str, pool: PoolModel) -> Iterator[str]:
             f"pools.{name}.max_job_nodes: {job_nodes}, but limits.nodes allows {most}: a job of"
             f" more than {most} would wait for ever; say max_job_nodes: {most}"
         )
+
+
+def _large_jobs(model: ClusterModel) -> Iterator[str]:
+    """Of pools without a number of nodes of their own, for all of them at once."""
+    most = model.limits.nodes or 0
+    usual = PoolModel.model_fields["max_job_nodes"].default
+    names = [
+        name
+        for name, pool in model.pools.items()
+        if pool.limits.nodes is None
+        and "max_job_nodes" not in pool.model_fields_set
+        and usual < min(most, *_by_gpus(pool))
+    ]
+    if names:
+        yield (
+            f"pools.{', '.join(names)}: max_job_nodes is {usual} when left out, and limits.nodes"
+            f" allows {most}: Slurm refuses a job of more than {usual}; say max_job_nodes: {most},"
+            f" or {usual} when that is meant"
+        )
+
+
+def _by_gpus(pool: PoolModel) -> Iterator[float]:
+    """How many nodes the pool's limit on GPUs allows; without one any number."""
+    smallest = min(each.gpus for each in pool.selected)
+    yield float("inf")
+    if pool.limits.gpus and smallest:
+        yield pool.limits.gpus // smallest
 
 
 def _diskless(model: ClusterModel) -> Iterator[str]:

@@ -3,12 +3,16 @@
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice, pairwise
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
 _WEEK_DAYS = 7
 _HOUR_S = 3600
+_YEAR_DAYS = 366
+# Of one that fires each minute, and once more; and enough for two a day for a year.
+_DAY_FIRINGS, _YEAR_FIRINGS = 24 * 60 + 1, 800
 _FIELD = re.compile(r"[0-9A-Za-z*,/-]+")
 
 _FIELDS = (
@@ -48,6 +52,18 @@ def _bad_field(said: str, fields: list[str]) -> str:
         if said == f"bad {name}":
             return f"{name} must be {expected}, is {field}"
     return said
+
+
+def covers_always(cron: str, duration_s: float) -> bool:
+    """Whether stretches of this length that begin at each firing leave no moment out.
+
+    One that is not the same on each day is looked at for a year; False where that is too long.
+    """
+    is_daily = cron.split()[2:] == ["*", "*", "*"]
+    firings = list(islice(CronSim(cron, _SOME_TIME), _DAY_FIRINGS if is_daily else _YEAR_FIRINGS))
+    gaps = (later - earlier for earlier, later in pairwise(firings))
+    is_whole = is_daily or (firings[-1] - firings[0]).days > _YEAR_DAYS
+    return is_whole and all(gap.total_seconds() <= duration_s for gap in gaps)
 
 
 def check_time_zone(name: str) -> str:

@@ -1,5 +1,6 @@
 """What a cluster file may say about its deployment: network, head, files, logs, rights."""
 
+from collections.abc import Iterator
 from enum import StrEnum
 from ipaddress import IPv4Network
 from typing import Annotated, Self
@@ -29,8 +30,18 @@ RETENTION_DAYS = (
     *(1096, 1827, 2192, 2557, 2922, 3288, 3653),
 )
 
-# The smallest and largest network of a VPC (VPC user guide, "VPC CIDR blocks").
-LONGEST_PREFIX, SHORTEST_PREFIX = 28, 16
+# The largest network of a VPC, and the smallest of which a sixteenth (cdk/vpc.py) is a subnet: /28
+# (VPC user guide, "VPC CIDR blocks", "Subnet CIDR blocks").
+LONGEST_PREFIX, SHORTEST_PREFIX = 24, 16
+# RFC 1918, RFC 6598 and RFC 2544: what nobody's hosts on the internet have, and EC2 takes.
+PRIVATE = tuple(
+    map(
+        IPv4Network,
+        ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "198.18.0.0/15"),
+    )
+)
+# Of its default bridge (Docker's manual, "Packet filtering and firewalls", default-address-pools).
+DOCKER = IPv4Network("172.17.0.0/16")
 
 
 class Nat(StrEnum):
@@ -66,9 +77,12 @@ def _range(value: str) -> str:
 def _cidr(value: str) -> str:
     network = IPv4Network(_range(value))
     if not SHORTEST_PREFIX <= network.prefixlen <= LONGEST_PREFIX:
-        raise ValueError(f"must be between /{SHORTEST_PREFIX} and /{LONGEST_PREFIX}, as VPCs are")
-    if not network.is_private:
-        raise ValueError(f"{value} is not a private network")
+        raise ValueError(
+            f"must be between /{SHORTEST_PREFIX} and /{LONGEST_PREFIX}: each zone has a sixteenth"
+            " of it for its subnet, which is not smaller than /28"
+        )
+    if not any(network.subnet_of(each) for each in PRIVATE):
+        raise ValueError(f"{value} is not a private network like 10.0.0.0/16")
     return value
 
 
@@ -211,6 +225,15 @@ class NetworkModel(Section):
         if self.endpoints and not self.vpc and self.nat is Nat.NONE and missing:
             raise ValueError(f"endpoints: without NAT also {', '.join(missing)}")
         return self
+
+    def notes(self) -> Iterator[str]:
+        """What an own network could have, and hardly be meant to."""
+        if not self.vpc and IPv4Network(self.cidr).overlaps(DOCKER):
+            yield (
+                f"network.cidr: {self.cidr} has addresses of Docker's own network ({DOCKER}): a"
+                " machine with Docker does not reach others there; take one like 10.0.0.0/16 for a"
+                " new cluster"
+            )
 
     @property
     def is_private(self) -> bool:

@@ -27,7 +27,7 @@ from tidegate.core.model.budgets import (
 )
 from tidegate.core.model.frozen import frozen
 from tidegate.wire import names
-from tidegate.wire.cron import firings_after
+from tidegate.wire.cron import covers_always, firings_after
 from tidegate.wire.problems import shown
 from tidegate.wire.section import (
     LEAST_S,
@@ -142,14 +142,28 @@ class BudgetModel(Section):
         if (self.schedule is None) != (self.duration_s is None):
             missing = "schedule" if self.schedule is None else "duration_s"
             raise ValueError(f"schedule and duration_s belong together: {missing} is missing")
-        holds_idle = not self.reasons or DisruptionReason.EMPTY in self.reasons
-        if int(self.nodes.rstrip("%")) == 0 and self.schedule is None and holds_idle:
+        if int(self.nodes.rstrip("%")) == 0 and self._holds_idle and self._is_always:
+            ends = "reasons without empty, like [drifted, expired, consolidatable]"
+            if self.schedule is None:
+                raise ValueError(
+                    f"nodes: {self.nodes} without a schedule lets no idle node ever go, and each is"
+                    f" paid for; add schedule and duration_s, or {ends}"
+                )
             raise ValueError(
-                f"nodes: {self.nodes} without a schedule lets no idle node ever go, and each is"
-                " paid for; add schedule and duration_s, or reasons without empty, like"
-                " [drifted, expired, consolidatable]"
+                f"nodes: {self.nodes} for {self.duration_s:g} s from each {self.schedule} on lets"
+                f" no idle node ever go, and each is paid for; shorten duration_s, or add {ends}"
             )
         return self
+
+    @property
+    def _holds_idle(self) -> bool:
+        return not self.reasons or DisruptionReason.EMPTY in self.reasons
+
+    @property
+    def _is_always(self) -> bool:
+        if self.schedule is None or self.duration_s is None:
+            return True
+        return covers_always(self.schedule, self.duration_s)
 
     def budget(self) -> Budget:
         number, percent = self.nodes.rstrip("%"), self.nodes.endswith("%")

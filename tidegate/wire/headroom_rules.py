@@ -1,6 +1,7 @@
 """Whether a pool can have the headroom that it is to keep."""
 
 from collections.abc import Iterator
+from math import ceil
 
 from tidegate.core.demand.fit import lacks
 from tidegate.core.model.headroom import Headroom
@@ -22,8 +23,8 @@ def _headroom(parts: Parts) -> Iterator[Problem]:
             yield from _never_held(("pools", name, "headroom", index), pool, each)
         if found:
             place = "pools", name, "headroom"
-            yield from _over_limits(place, f"pools.{name}.limits", pool.limits, found)
-            yield from _over_limits(place, "limits", parts.limits, found)
+            for where, limits in ((f"pools.{name}.limits", pool.limits), ("limits", parts.limits)):
+                yield from _over_limits(place, where, limits, found, pool)
 
 
 def _never_held(place: Place, pool: PoolModel, headroom: Headroom) -> Iterator[Problem]:
@@ -38,20 +39,26 @@ def _never_held(place: Place, pool: PoolModel, headroom: Headroom) -> Iterator[P
 
 
 def _over_limits(
-    place: Place, where: str, limits: LimitsModel | None, found: tuple[Headroom, ...]
+    place: Place,
+    where: str,
+    limits: LimitsModel | None,
+    found: tuple[Headroom, ...],
+    pool: PoolModel,
 ) -> Iterator[Problem]:
     """What it takes at least, however its jobs share nodes."""
     if limits is None:
         return
+    gpus = sum(each.most_nodes * each.shape.gpus for each in found)
+    filled = ceil(gpus / max(1, *(each.gpus for each in pool.selected)))
     for key, limit, takes in (
-        ("gpus", limits.gpus, sum(each.most_nodes * each.shape.gpus for each in found)),
+        ("gpus", limits.gpus, gpus),
         ("vcpus", limits.vcpus, sum(each.most_nodes * each.shape.cpus for each in found)),
         (
             "memory_gib",
             limits.memory_gib,
             sum(each.most_nodes * each.shape.memory_mib for each in found) / MIB_PER_GIB,
         ),
-        ("nodes", limits.nodes, max(each.nodes for each in found)),
+        ("nodes", limits.nodes, max(filled, *(each.nodes for each in found))),
     ):
         if limit is not None and takes > limit:
             yield Problem(

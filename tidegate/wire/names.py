@@ -13,6 +13,7 @@ from tidegate.wire.cron import check_cron, check_time_zone
 from tidegate.wire.problems import shown
 from tidegate.wire.section import at_most
 from tidegate.wire.selection import check_instance_type, is_pattern
+from tidegate.wire.slurm_settings import own_setting
 
 TESTED_SLURM_VERSIONS = ("22.05", "23.11", "24.11", "25.05", "25.11", "26.05")
 
@@ -21,57 +22,6 @@ SLURM_RESERVED = ("default", "all")
 
 # Nodes carry their market as a Slurm feature; the last two are kept for later versions.
 MARKET_WORDS = tuple(each.value for each in Market)
-
-
-# Tidegate writes these lines itself: another value would cut head, nodes and agent apart.
-OWN_SETTINGS = frozenset(
-    {
-        *("authtype", "clustername", "controladdr", "controlmachine", "include", "maxnodecount"),
-        *("epilog", "rebootprogram"),
-        *("nodename", "nodeset", "partitionname", "prolog", "returntoservice", "slurmctldhost"),
-        *("slurmctldlogfile", "slurmctldparameters", "slurmctldport", "slurmuser", "treewidth"),
-        *("statesavelocation", "downnodes", "frontendname", "selecttype", "grestypes"),
-        *("authinfo", "backupaddr", "backupcontroller", "credtype", "logtimeformat"),
-        *("resumefailprogram", "resumeprogram", "slurmctldaddr", "slurmctldpidfile"),
-        *("slurmdlogfile", "slurmdpidfile", "slurmdspooldir", "slurmduser"),
-        *("suspendprogram", "suspendtime"),
-    }
-)
-
-
-# Where nodes look for more scripts of these (userdata/node/slurmd.sh).
-_FOLDERS = {"prolog": "/etc/tidegate/prolog.d", "epilog": "/etc/tidegate/epilog.d"}
-
-
-def _setting(value: str) -> str:
-    if value.lower() in OWN_SETTINGS:
-        folder = _FOLDERS.get(value.lower(), "")
-        remedy = f"; hooks.on_node_configured may put scripts NAME.sh into {folder}"
-        raise ValueError(f"{value} is written by Tidegate itself{remedy if folder else ''}")
-    return value
-
-
-# The agent looks when slurmctld logs a submission or an end, which it does from `info` on.
-_SILENT_LOGS = ("quiet", "fatal", "error", "0", "1", "2")
-# Cores and memory of a node are given out one by one: so the planner packs.
-_CONSUMABLE = ("cr_core_memory", "cr_cpu_memory")
-
-
-def usable_settings[Settings: dict[str, str]](settings: Settings) -> Settings:
-    """Lines of slurm.conf that agent and planner can live with. Errors: ValueError."""
-    for name, value in settings.items():
-        if name.lower() == "slurmctlddebug" and value.lower() in _SILENT_LOGS:
-            raise ValueError(
-                f"{name}={value}: the agent wakes by what slurmctld logs from info on;"
-                " take info, verbose or debug"
-            )
-        words = value.lower().split(",")
-        if name.lower() == "selecttypeparameters" and not set(words) & set(_CONSUMABLE):
-            raise ValueError(
-                f"{name}={value}: the planner packs jobs by cores and by memory; take"
-                " CR_Core_Memory or CR_CPU_Memory, with others behind a comma"
-            )
-    return settings
 
 
 def _cluster(value: str) -> str:
@@ -254,7 +204,7 @@ TeamsChannelId = Annotated[
 TimeZone = Annotated[str, AfterValidator(check_time_zone)]
 Cron = Annotated[str, AfterValidator(check_cron)]
 CgroupSetting = Annotated[str, _pattern(r"^[A-Za-z][A-Za-z0-9]*$", "a setting's name")]
-SlurmSetting = Annotated[CgroupSetting, AfterValidator(_setting)]
+SlurmSetting = Annotated[CgroupSetting, AfterValidator(own_setting)]
 SettingValue = Annotated[
     str, _pattern(r"^[A-Za-z0-9_./:,=()*%+@-]+$", "one word, in quotes where YAML needs them")
 ]

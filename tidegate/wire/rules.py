@@ -12,6 +12,7 @@ from tidegate.wire.data_repository_rules import DATA_REPOSITORY_RULES
 from tidegate.wire.headroom_rules import HEADROOM_RULES
 from tidegate.wire.image_rules import IMAGE_RULES
 from tidegate.wire.job_role_rules import JOB_ROLE_RULES
+from tidegate.wire.kept_rules import KEPT_RULES
 from tidegate.wire.monitoring import remote_write_problems
 from tidegate.wire.partition_rules import PARTITION_RULES
 from tidegate.wire.parts import Parts, parts_of
@@ -193,28 +194,6 @@ def _price(parts: Parts, instance_type: str, market: Market) -> float | None:
     )
 
 
-def _kept_nodes(parts: Parts) -> Iterator[Problem]:
-    """What a pool keeps fits into its limits, and a strict minimum of types can be met."""
-    for name, pool in parts.pools.items():
-        bounds = {
-            f"pools.{name}.limits.nodes": pool.limits.nodes,
-            "limits.nodes": parts.limits.nodes if parts.limits else None,
-        }
-        for where, most in bounds.items():
-            for key, kept in (
-                ("min_nodes", pool.min_nodes),
-                ("headroom_nodes", pool.headroom_nodes),
-            ):
-                if most is not None and kept > most:
-                    yield Problem(("pools", name, key), f"{kept}, more than {where} ({most})")
-        if pool.flexibility.strict and pool.flexibility.min_types > len(pool.selected):
-            yield Problem(
-                ("pools", name, "flexibility", "min_types"),
-                f"{pool.flexibility.min_types}, but the pool has {len(pool.selected)} instance "
-                "types and strict is true: nothing could ever start",
-            )
-
-
 def _limits(parts: Parts) -> Iterator[Problem]:
     """A pool whose smallest or cheapest node breaks a limit could never start anything."""
     for name, pool in parts.pools.items():
@@ -288,7 +267,7 @@ def _size(each: InstanceType, key: str) -> float:
 RULES = (
     *(_partition_pools, _default_partition, _pre_warmed_pools, _named_partitions, _zones),
     *(_existing, _login, _monitoring, _labels, _placeholders, *CHECK_RULES, *IMAGE_RULES),
-    *(_prices, *RESERVATION_RULES, _kept_nodes, _limits),
+    *(_prices, *RESERVATION_RULES, *KEPT_RULES, _limits),
     *(_security_groups, _containers, *JOB_ROLE_RULES, *PARTITION_RULES),
     *HEADROOM_RULES,
     *STOPPED_RULES,

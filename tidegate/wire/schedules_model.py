@@ -10,11 +10,13 @@ from pydantic import AfterValidator, Field, model_validator
 from tidegate.core.model.calendar import OnRunningJobs
 from tidegate.wire import names
 from tidegate.wire.calendar import HEAD_LEAD_S, Holidays, PreWarm, Schedules, Window
+from tidegate.wire.cron import covers_always
 from tidegate.wire.section import PositiveCount, Seconds, Section
 
 WAIT_S_MAX = 7 * 24 * 3600.0
 # The head needs minutes, and then its nodes do.
 UP_MIN_S = 900.0
+YEARS = range(2014, 2100)
 _A_MONDAY = datetime(2024, 1, 1, tzinfo=UTC)
 
 
@@ -25,9 +27,20 @@ def _check_differ(start: str, stop: str) -> None:
     up_s = (next(CronSim(stop, begins)) - begins).total_seconds()
     if up_s < UP_MIN_S:
         raise ValueError(
-            f"stop comes {up_s / 60:g} minutes after start: nodes could not even boot; take a"
+            f"stop comes {_minutes(up_s)} after start: nodes could not even boot; take a"
             ' stop hours later, like "0 20 * * MON-FRI"'
         )
+    ends = next(CronSim(stop, begins))
+    down_s = (next(CronSim(start, ends)) - ends).total_seconds()
+    if down_s < UP_MIN_S:
+        raise ValueError(
+            f"start comes {_minutes(down_s)} after stop: the cluster would never be down; take a"
+            ' start hours later, like "0 8 * * MON-FRI"'
+        )
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:g} minute{'s' * (seconds != 60)}"
 
 
 class WindowModel(Section):
@@ -52,6 +65,12 @@ def _country(value: str) -> str:
     return value
 
 
+def _day(value: date) -> date:
+    if value.year not in YEARS:
+        raise ValueError(f"must be between {YEARS[0]} and {YEARS[-1]}, is {value}")
+    return value
+
+
 class HolidaysModel(Section):
     """Days on which no window starts and nothing is pre-warmed."""
 
@@ -61,7 +80,9 @@ class HolidaysModel(Section):
     subdivision: str | None = Field(
         default=None, description="a part of the country with holidays of its own, like BY"
     )
-    dates: tuple[date, ...] = Field(default=(), description="further days, like 2026-12-29")
+    dates: tuple[Annotated[date, AfterValidator(_day)], ...] = Field(
+        default=(), description="further days, like 2026-12-29"
+    )
 
     @model_validator(mode="after")
     def _known(self) -> Self:
@@ -89,6 +110,16 @@ class PreWarmModel(Section):
         description="how many of each pool, those of its min_nodes among them"
     )
     keep_s: Seconds = Field(default=3600.0, description="how long they are kept without a job")
+
+    @model_validator(mode="after")
+    def _ends(self) -> Self:
+        if covers_always(self.ready, self.keep_s):
+            text = f"ready {self.ready} comes again before keep_s ({self.keep_s:g}) is over"
+            raise ValueError(
+                f"{text}: the nodes, and the cluster, would never go; take a moment like"
+                ' "0 8 * * MON-FRI", or min_nodes of the pool'
+            )
+        return self
 
     def pre_warm(self, boot_s: Mapping[str, float]) -> PreWarm:
         lead_s = HEAD_LEAD_S + max(boot_s[pool] for pool in self.nodes)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from tidegate.wire.parts import Parts
 from tidegate.wire.problems import Problem
+from tidegate.wire.slurm_settings import why_slurm_ends
 
 
 def _boots_in_time(parts: Parts) -> Iterator[Problem]:
@@ -34,21 +35,6 @@ def _boots_in_time(parts: Parts) -> Iterator[Problem]:
             )
 
 
-def _pre_warmed_nodes(parts: Parts) -> Iterator[Problem]:
-    """What is pre-warmed fits into the limits."""
-    for index, each in enumerate(parts.schedules.pre_warm if parts.schedules else ()):
-        place = ("schedules", "pre_warm", index, "nodes")
-        for name, count in each.nodes.items():
-            most = parts.pools[name].limits.nodes if name in parts.pools else None
-            if most is not None and count > most:
-                text = f"{count}, more than pools.{name}.limits.nodes ({most})"
-                yield Problem((*place, name), f"{text}: lower it, or raise the limit")
-        total, most = sum(each.nodes.values()), parts.limits.nodes if parts.limits else None
-        if most is not None and total > most:
-            text = f"{total} nodes, more than limits.nodes ({most})"
-            yield Problem(place, f"{text}: lower them, or raise the limit")
-
-
 def _mounted_apart(parts: Parts) -> Iterator[Problem]:
     """Each file system has a directory of its own, none within another: mounts have no order."""
     taken = dict(parts.taken_dirs)
@@ -65,6 +51,15 @@ def _mounted_apart(parts: Parts) -> Iterator[Problem]:
             yield Problem(("file_systems", index), text)
 
 
+def _slurm_takes(parts: Parts) -> Iterator[Problem]:
+    """slurmctld ends at a line that it cannot read, and with it the cluster."""
+    if parts.slurm is None:
+        return
+    for name, value in parts.slurm.settings.items():
+        if reason := why_slurm_ends(name, value, parts.slurm.version):
+            yield Problem(("slurm", "settings", name), reason)
+
+
 def _reports_know_who_ran(parts: Parts) -> Iterator[Problem]:
     """Who ran is known by Slurm's accounting alone."""
     if parts.has_report and parts.slurm and not parts.slurm.has_accounting:
@@ -72,4 +67,4 @@ def _reports_know_who_ran(parts: Parts) -> Iterator[Problem]:
         yield Problem(("report",), text)
 
 
-SENSE_RULES = (_mounted_apart, _reports_know_who_ran, _boots_in_time, _pre_warmed_nodes)
+SENSE_RULES = (_mounted_apart, _reports_know_who_ran, _boots_in_time, _slurm_takes)

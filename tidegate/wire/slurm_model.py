@@ -9,6 +9,7 @@ from tidegate.core.model.cluster import DEFAULT_HEALTH_REASONS
 from tidegate.wire import names
 from tidegate.wire.repositories import InstalledOs, RepositoryModel
 from tidegate.wire.section import Section
+from tidegate.wire.slurm_settings import usable_settings
 
 JOB_SUBMIT = "jobsubmitplugins"
 TOPOLOGY_PLUGIN = "topologyplugin"
@@ -28,7 +29,7 @@ class SlurmModel(Section):
         default=False, description="slurmdbd and its database on the head's data volume"
     )
     settings: Annotated[
-        dict[names.SlurmSetting, names.SettingValue], AfterValidator(names.usable_settings)
+        dict[names.SlurmSetting, names.SettingValue], AfterValidator(usable_settings)
     ] = Field(default_factory=dict, description="lines of slurm.conf, over the usual ones")
     health_reasons: tuple[names.ReasonPrefix, ...] = Field(
         default=DEFAULT_HEALTH_REASONS,

@@ -17,6 +17,8 @@ from tidegate.core.model.ec2 import Market
 from tidegate.wire import names
 from tidegate.wire.deployment import RETENTION_DAYS
 from tidegate.wire.prices import price_usd_per_hour
+from tidegate.wire.slurm_model import SlurmModel
+from tidegate.wire.slurm_settings import usable_settings, why_slurm_ends
 
 # ParallelCluster's own defaults.
 IDLE_MIN, LOG_DAYS, BOOT_BOUND_S = 10, 180, 1800
@@ -27,6 +29,7 @@ STAND_IN_USD = 1.0
 # Of a boot without scripts, with some minutes to spare, and of each script: their defaults here.
 BOOT_S, HOOK_S = 600, 300
 
+_VERSION: str = SlurmModel.model_fields["version"].default
 _SETTING: TypeAdapter[dict[str, str]] = TypeAdapter(
     dict[names.SlurmSetting, names.SettingValue], config={"defer_build": True}
 )
@@ -89,7 +92,7 @@ def _slurm(old: Configuration, done: Translated) -> None:
     for index, lines in enumerate(old.settings.custom_slurm_settings or ()):
         for key, value in lines.items():
             word = "YES" if value is True else "NO" if value is False else str(value)
-            if reason := _refused({**settings, key: word}):
+            if reason := _refused({**settings, key: word}) or why_slurm_ends(key, word, _VERSION):
                 place = f"Scheduling.SlurmSettings.CustomSlurmSettings[{index}].{key}"
                 done.lose(place, "slurm-settings", reason)
             else:
@@ -106,7 +109,7 @@ def _refused(settings: Mapping[str, str]) -> str:
     """Why the last of these lines may not stand in slurm.settings; "" when it may."""
     try:
         _SETTING.validate_python(settings)
-        names.usable_settings(dict(settings))
+        usable_settings(dict(settings))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         if first["type"] == "value_error":

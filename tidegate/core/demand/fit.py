@@ -19,7 +19,8 @@ def lacks(shape: Shape, instance_type: InstanceType) -> str:
     elif shape.gpus and shape.gpu_type and shape.gpu_type != instance_type.gpu_type:
         return f"{instance_type.name} has {instance_type.gpu_type} GPUs, not {shape.gpu_type}"
     elif shape.gpus > instance_type.gpus:
-        return f"{instance_type.name} has {instance_type.gpus} GPUs, the job asks {shape.gpus}"
+        has = f"{instance_type.gpus} GPU{'s' * (instance_type.gpus != 1)}"
+        return f"{instance_type.name} has {has}, the job asks {shape.gpus}"
     if shape.cpus > instance_type.vcpus:
         return f"{instance_type.name} has {instance_type.vcpus} CPUs, the job asks {shape.cpus}"
     if shape.memory_mib > instance_type.slurm_memory_mib:

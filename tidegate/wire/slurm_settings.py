@@ -1,0 +1,114 @@
+"""What may stand in `slurm.settings`: what slurmctld knows and Tidegate does not write itself."""
+
+import csv
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+
+from tidegate.core.model.frozen import frozen
+from tidegate.wire.problems import did_you_mean
+
+# Tidegate writes these lines itself: another value would cut head, nodes and agent apart.
+OWN_SETTINGS = frozenset(
+    {
+        *("authtype", "clustername", "controladdr", "controlmachine", "include", "maxnodecount"),
+        *("epilog", "rebootprogram"),
+        *("nodename", "nodeset", "partitionname", "prolog", "returntoservice", "slurmctldhost"),
+        *("slurmctldlogfile", "slurmctldparameters", "slurmctldport", "slurmuser", "treewidth"),
+        *("statesavelocation", "downnodes", "frontendname", "selecttype", "grestypes"),
+        *("authinfo", "backupaddr", "backupcontroller", "credtype", "logtimeformat"),
+        *("resumefailprogram", "resumeprogram", "slurmctldaddr", "slurmctldpidfile"),
+        *("slurmdlogfile", "slurmdpidfile", "slurmdspooldir", "slurmduser"),
+        *("suspendprogram", "suspendtime"),
+    }
+)
+# Where nodes look for more scripts of these (userdata/node/slurmd.sh).
+_FOLDERS = {"prolog": "/etc/tidegate/prolog.d", "epilog": "/etc/tidegate/epilog.d"}
+
+# The agent looks when slurmctld logs a submission or an end, which it does from `info` on.
+_SILENT_LOGS = ("quiet", "fatal", "error", "0", "1", "2")
+# Cores and memory of a node are given out one by one: so the planner packs.
+_CONSUMABLE = ("cr_core_memory", "cr_cpu_memory")
+
+_BITS = {"number16": 16, "number32": 32, "number64": 64}
+_WITHOUT_BOUND = ("unlimited", "infinite")
+_YES_OR_NO = ("yes", "no", "true", "false", "up", "down", "1", "0")
+
+
+@frozen
+class Known:
+    """A setting of slurm.conf: what its value is, and the tested releases that know it first and
+    last; "" where all before or after do.
+    """
+
+    name: str
+    kind: str
+    since: str
+    until: str
+
+
+@cache
+def known_settings() -> Mapping[str, Known]:
+    """Name in small letters -> what Slurm says of it; read once per process.
+
+    Source: Slurm 22.05 to 26.05, src/common/read_config.c, slurm_conf_options.
+    """
+    text = (files("tidegate") / "data" / "slurm_settings.csv").read_text(encoding="utf-8")
+    rows = (Known(**row) for row in csv.DictReader(text.splitlines()))
+    return MappingProxyType({row.name.lower(): row for row in rows})
+
+
+def own_setting(value: str) -> str:
+    """The setting's name. Errors: ValueError, when Tidegate writes that line itself."""
+    if value.lower() in OWN_SETTINGS:
+        folder = _FOLDERS.get(value.lower(), "")
+        remedy = f"hooks.on_node_configured may put scripts NAME.sh into {folder}"
+        remedy = remedy if folder else "leave it out"
+        raise ValueError(f"{value} is written by Tidegate itself; {remedy}")
+    return value
+
+
+def usable_settings[Settings: dict[str, str]](settings: Settings) -> Settings:
+    """Lines of slurm.conf that agent and planner can live with. Errors: ValueError."""
+    for name, value in settings.items():
+        if name.lower() == "slurmctlddebug" and value.lower() in _SILENT_LOGS:
+            raise ValueError(
+                f"{name}={value}: the agent wakes by what slurmctld logs from info on;"
+                " take info, verbose or debug"
+            )
+        words = value.lower().split(",")
+        if name.lower() == "selecttypeparameters" and not set(words) & set(_CONSUMABLE):
+            raise ValueError(
+                f"{name}={value}: the planner packs jobs by cores and by memory; take"
+                " CR_Core_Memory or CR_CPU_Memory, with others behind a comma"
+            )
+    return settings
+
+
+def why_slurm_ends(name: str, value: str, version: str) -> str:
+    """Why slurmctld of this release would end at the line NAME=VALUE; "": it takes it.
+
+    Source: Slurm 23.11, parse_config.c (an unrecognized key is an error) and parse_value.c.
+    """
+    known = known_settings().get(name.lower())
+    ends = "slurmctld would not start"
+    if known is None:
+        here = [each.name for each in known_settings().values() if _is_of(each, version)]
+        remedy = did_you_mean(name, here) or "; leave it out"
+        return f"Slurm {version} has no such setting, {ends}{remedy}"
+    if not _is_of(known, version):
+        when = f"until {known.until}" if known.until and known.until < version else ""
+        when = when or f"from {known.since} on"
+        return f"Slurm {version} does not know it, {ends}: it is there {when}; leave it out"
+    if known.kind == "yes-no" and value.lower() not in _YES_OR_NO:
+        return f"must be yes or no, is {value}: {ends}"
+    if known.kind in _BITS and value.lower() not in _WITHOUT_BOUND:
+        most = 2 ** _BITS[known.kind] - 1
+        if not value.isascii() or not value.isdigit() or int(value[:30]) > most:
+            return f"must be 0-{most}, is {value}: {ends}"
+    return ""
+
+
+def _is_of(known: Known, version: str) -> bool:
+    return known.since <= version and version <= (known.until or version)
