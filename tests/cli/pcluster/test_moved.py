@@ -1,4 +1,4 @@
-"""`tidegate import pcluster`: rights, homes and Lustre's client, which are elsewhere here."""
+"""`tidegate import pcluster`: rights, homes, features and Lustre's client, elsewhere here."""
 
 from pathlib import Path
 
@@ -82,3 +82,99 @@ def test_lustre_asks_for_an_image_that_has_its_client(tmp_path: Path):
 
     assert written(done)["image"] is None
     assert "to fill in: image: one of yours with FSx for Lustre's client" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "storage",
+    [
+        "FsxLustre, FsxLustreSettings: {StorageCapacity: 1200}",
+        "FsxOpenZfs, FsxOpenZfsSettings: {VolumeId: fsvol-0123456789abcdef0}",
+    ],
+)
+def test_what_was_at_shared_stays_there_and_the_cluster_s_files_are_elsewhere(
+    tmp_path: Path, storage: str
+):
+    """Jobs name paths in /shared: it is Lustre's in AWS's own files, and homes come elsewhere."""
+    file = changed(tmp_path, "Scheduling:", HOME.format(storage).replace("/home", "/shared"))
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
+
+    made = written(done)
+    assert made["shared_dir"] == "/efs"
+    assert (made.get("lustre") or made["file_systems"][0])["directory"] == "/shared"
+    assert "not needed: shared_dir: /efs has homes and the cluster's own files" in done.stderr
+
+
+def test_the_cluster_s_files_are_where_nothing_else_is(tmp_path: Path):
+    two = """SharedStorage:
+  - {Name: a, MountDir: /shared/a, StorageType: FsxOpenZfs, FsxOpenZfsSettings: {VolumeId: x}}
+  - {Name: b, MountDir: /efs, StorageType: FsxOntap, FsxOntapSettings: {VolumeId: y}}
+Scheduling:"""
+
+    file = changed(tmp_path, "Scheduling:", two)
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
+
+    assert written(done)["shared_dir"] == "/cluster"
+
+
+@pytest.mark.parametrize(
+    ("resource", "labels"),
+    [
+        ("Name: small, InstanceType: c5.2xlarge", {"small", "static", "dynamic"}),
+        ("Name: g4dn, InstanceType: g4dn.xlarge", {"static", "dynamic", "gpu"}),
+        (
+            "Name: fast, InstanceType: p4d.24xlarge, Efa: {Enabled: true}",
+            {"fast", "static", "dynamic", "gpu", "efa"},
+        ),
+    ],
+)
+def test_jobs_may_name_the_same_features(tmp_path: Path, resource: str, labels: set[str]):
+    """A job with --constraint=small was sent there, and would be refused here without the label."""
+    file = changed(tmp_path, "Name: small, InstanceType: c5.2xlarge", resource)
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
+
+    (pool,) = good(done).cluster.pools
+    assert "nodes have no feature" not in done.stderr
+    assert set(pool.labels) == labels
+    (kind,) = pool.instance_types
+    assert {*labels, kind.name} <= set(pool.features(kind.name, pool.markets[0]))
+
+
+def test_a_feature_that_cannot_be_borne_is_told(tmp_path: Path):
+    file = changed(tmp_path, "Name: small,", "Name: Small,")
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
+
+    assert (
+        "ComputeResources[Small].Name: nodes have no feature Small: jobs with this" in done.stderr
+    )
+
+
+@pytest.mark.parametrize("word", ["", "EnableMemoryBasedScheduling: false"])
+def test_jobs_that_share_memory_are_told_that_they_will_not(tmp_path: Path, word: str):
+    """It is off where nothing is said: a job without --mem had the whole node's."""
+    file = changed(tmp_path, "EnableMemoryBasedScheduling: true", word)
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
+
+    assert done.stderr.count("EnableMemoryBasedScheduling: memory is given out too") == 1
+
+
+@pytest.mark.parametrize(
+    ("above", "option"),
+    [("HeadNode:\n", "hooks.on_head_configured"), ("LoginNodes:\n", "hooks.on_login_configured")],
+)
+def test_a_script_at_the_start_is_told_what_there_is_instead(
+    tmp_path: Path, above: str, option: str
+):
+    actions = "CustomActions: {OnNodeStart: {Script: s3://ours/start.sh}}"
+    pool = f"  Pools: [{{Name: a, Count: 1, InstanceType: m5.large, {actions}, "
+    login = f"LoginNodes:\n{pool}Networking: {{SubnetIds: [subnet-0a1b2c3d]}}}}]\nHeadNode:\n"
+    head = f"HeadNode:\n  {actions}\n"
+
+    file = changed(tmp_path, "HeadNode:\n", login if above.startswith("Login") else head)
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
+
+    assert codes(done) == {"hooks"}
+    assert f"scripts do not run then; see {option}" in done.stderr

@@ -14,7 +14,7 @@ from tidegate.cli.main import app
     [
         ("Region: us-east-1\n", "", "Region  missing: say in which it is, by --region"),
         ("Region: us-east-1", "Region: us-moon-1", "region  us-moon-1 is no region of AWS"),
-        ("MaxCount: 8", "MaxCount: 8, MaxCount: 9", "MaxCount  given twice, in line 13 and line"),
+        ("MaxCount: 8", "MaxCount: 8, MaxCount: 9", "MaxCount  given twice, in line 14 and line"),
         ("MinCount: 1", "MinCount: 9", "MinCount is 9, more than MaxCount (8)"),
         ("MinCount: 1", "MinCount: -1", "MinCount  must be at least 0, is -1"),
         ("MaxCount: 8", "MaxCount: many", "MaxCount  must be a whole number, is many"),

@@ -135,7 +135,7 @@ def _hooks(
         if not action:
             continue
         if moment not in words:
-            means = "scripts do not run then; see hooks.on_head_configured"
+            means = f"scripts do not run then; see hooks.{[*words.values()][-1]}"
             done.lose(f"{place}.{moment}", "hooks", means)
             continue
         scripts = action.sequence or [action]

@@ -33,8 +33,9 @@ def _light(means: str, *unless: object) -> Lost:
     return Lost("without-harm", means, is_heavy=False, unless=unless)
 
 
-def _rights(above: str, *keys: str) -> dict[str, Lost]:
-    return {f"{above}.{key}": MACHINE_RIGHTS for key in keys}
+def _rights(above: str, option: str, *keys: str) -> dict[str, Lost]:
+    means = f"the machine's role has Tidegate's own rights; name policies of yours in {option}"
+    return {f"{above}.{key}": Lost("rights", means) for key in keys}
 
 
 OFF = (False,)
@@ -43,8 +44,10 @@ RIGHTS = Lost(
     "jobs have no AWS rights, so what reads S3 or ECR fails; give them a role of their own:"
     " job_role",
 )
-MACHINE_RIGHTS = Lost(
-    "rights", "the machine's role has Tidegate's own rights; add yours as policies (IAM, by ARN)"
+MEMORY = _light(
+    "memory is given out too: a job without --mem gets its CPUs' share of it, and is ended where it"
+    " takes more",
+    True,
 )
 GROUPS = Lost("security-groups", "its machines are in the stack's own group as well")
 TAGS = Lost("tags", "tags are the whole cluster's: its nodes alone cannot bear them")
@@ -114,7 +117,7 @@ TRANSLATED = frozenset(
 LOST: Mapping[str, Lost] = MappingProxyType(
     {
         f"{_LOGIN}.Dcv": DESKTOP,
-        **_rights(f"{_LOGIN}.Iam", "InstanceRole", "InstanceProfile"),
+        **_rights(f"{_LOGIN}.Iam", "login.policies", "InstanceRole", "InstanceProfile"),
         f"{_LOGIN}.GracetimePeriod": _light("a login node that goes does not wait for people"),
         f"{_LOGIN}.Networking.SecurityGroups": GROUPS,
         f"{_LOGIN}.Networking.Proxy.HttpProxyAddress": _light("they go through the head's proxy"),
@@ -139,7 +142,7 @@ LOST: Mapping[str, Lost] = MappingProxyType(
         ),
         "HeadNode.LocalStorage.EphemeralVolume.MountDir": SCRATCH,
         "HeadNode.Dcv": DESKTOP,
-        **_rights("HeadNode.Iam", "InstanceRole", "InstanceProfile", "S3Access"),
+        **_rights("HeadNode.Iam", "head.policies", "InstanceRole", "InstanceProfile", "S3Access"),
         "HeadNode.Imds.Secured": _light("only root and the agent reach IMDS on the head", True),
         "Scheduling.ScalingStrategy": _light(
             "a job of several nodes gets all of them or none", "all-or-nothing"
@@ -147,9 +150,7 @@ LOST: Mapping[str, Lost] = MappingProxyType(
         f"{_SETTINGS}.Dns.HostedZoneId": Lost(
             "dns", "nodes bear their instance ids in EC2's own DNS, not names of this zone"
         ),
-        f"{_SETTINGS}.EnableMemoryBasedScheduling": _light(
-            "memory is always given out: a job without --mem gets its CPUs' share", True
-        ),
+        f"{_SETTINGS}.EnableMemoryBasedScheduling": MEMORY,
         f"{_SETTINGS}.CustomSlurmSettingsIncludeFile": Lost(
             "slurm-settings", "its lines are not read: put them into slurm.settings"
         ),

@@ -57,6 +57,9 @@ class Translated:
     def lose(self, place: str, code: str, means: str, *, is_heavy: bool = True) -> None:
         self.losses.append(Loss(place, Lost(code, means, is_heavy)))
 
+    def has_lost(self, place: str) -> bool:
+        return any(each.place == place for each in self.losses)
+
     def heavy(self, accepted: frozenset[str]) -> list[Loss]:
         """What makes the cluster dearer or weaker, and nobody accepted."""
         return [

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Container
 
+from pydantic import TypeAdapter, ValidationError
+
 from tidegate.cli.pcluster.custom import of_pool
 from tidegate.cli.pcluster.network import Places, stand_in_zone
 from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml
@@ -15,12 +17,14 @@ from tidegate.cli.pcluster.shape import (
     Reservation,
 )
 from tidegate.core.model.frozen import frozen
+from tidegate.wire import names as wire_names
 from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.pool_models import PoolModel
 from tidegate.wire.rules import MAX_PLACEHOLDERS
 
 MARKETS = {"ONDEMAND": "on-demand", "SPOT": "spot", "CAPACITY_BLOCK": "capacity-block"}
 USUAL_JOB_NODES: int = PoolModel.model_fields["max_job_nodes"].default
+_LABEL: TypeAdapter[str] = TypeAdapter(wire_names.Label, config={"defer_build": True})
 STAND_IN_START, STAND_IN_END = "2027-01-01T00:00:00Z", "2027-06-01T00:00:00Z"
 
 
@@ -33,6 +37,10 @@ class _Asked:
     place: str
     zones: list[str]
     stand_ins: list[str]
+
+    @property
+    def queue_place(self) -> str:
+        return f"Scheduling.SlurmQueues[{self.queue.name}]"
 
     @property
     def reservation(self) -> Reservation:
@@ -69,6 +77,8 @@ def pools(old: Configuration, idle_s: int, region: str, places: Places, done: Tr
         next(iter(partitions.values()))["default"] = True
     complete(done)
     _job_sizes(done)
+    for pool in made.values():  # a pool's name is a feature of its nodes anyway
+        pool["labels"] = [each for each in pool["labels"] if each not in made]
 
 
 def _types(asked: _Asked, done: Translated) -> list[str]:
@@ -109,6 +119,7 @@ def _pool(asked: _Asked, types: list[str], idle_s: int, done: Translated) -> Yam
                 done.lose(f"{asked.place}.Efa", "efa", f"{each} has no EFA interface")
     if _is_close(asked, done):
         pool["placement_group"] = True
+    pool["labels"] = _labels(asked, types, done)
     return pool
 
 
@@ -119,10 +130,35 @@ def _is_close(asked: _Asked, done: Translated) -> bool:
     group = own or of_queue or PlacementGroup()
     if group.enabled is False or not (group.enabled or group.named):
         return False
-    if group.named:
+    place = asked.place if own else asked.queue_place
+    if group.named and not done.has_lost(f"{place}.Networking.PlacementGroup"):
         means = f"gangs are in a group of the stack's own, not in {group.named}"
-        done.lose(f"{asked.place}.Networking.PlacementGroup", "placement-group", means)
+        done.lose(f"{place}.Networking.PlacementGroup", "placement-group", means)
     return True
+
+
+def _labels(asked: _Asked, types: list[str], done: Translated) -> list[str]:
+    """What jobs may say with --constraint there, beside a type's name, which is a feature here too.
+
+    Source: ParallelCluster's cookbook, slurm_parallelcluster_<queue>_partition.conf, Feature=.
+    """
+    resource = asked.resource
+    words = {
+        "static": resource.least > 0,
+        "dynamic": resource.most > resource.least,
+        "efa": bool(resource.efa and resource.efa.enabled),
+        "gpu": any(load_catalogue()[each].instance_type.gpus for each in types),
+    }
+    try:
+        own = [_LABEL.validate_python(resource.name)]
+    except ValidationError:
+        own = []
+        # Nodes of a family have its name for a feature anyway.
+        if {resource.name} == {each.split(".")[0] for each in types}:
+            return [word for word, is_borne in words.items() if is_borne]
+        means = f"nodes have no feature {resource.name}: jobs with this --constraint are refused"
+        done.lose(f"{asked.place}.Name", "without-harm", means, is_heavy=False)
+    return [*own, *(word for word, is_borne in words.items() if is_borne and word not in own)]
 
 
 def _markets(asked: _Asked, types: list[str], done: Translated) -> list[str]:
@@ -181,7 +217,8 @@ def _pool_name(queue: str, resource: str, taken: Container[str]) -> str:
     """At most 31 characters that a pool may have, a letter first, and no other one has."""
     name = re.sub(r"[^a-z0-9]+", "-", f"{queue}-{resource}".lower())
     name = name if name[0].isalpha() else f"p{name}"
-    names = (name[:31], *(f"{name[:28]}-{number}" for number in range(2, 100)))
+    short = name[:28].rstrip("-")
+    names = (name[:31].rstrip("-"), *(f"{short}-{number}" for number in range(2, 100)))
     return next(each for each in names if each not in taken)
 
 

@@ -148,6 +148,7 @@ class Database(_Part):
 
 class Settings(_Part):
     scaledown_idletime: int | None = Field(default=None, ge=-1)
+    enable_memory_based_scheduling: bool | None = None
     database: Database | None = None
     custom_slurm_settings: list[dict[str, Any]] | None = None
     munge_key_secret_arn: str | None = None

@@ -12,6 +12,8 @@ LUSTRE_STEP_GIB, LEAST_LUSTRE_GIB = 2400, 1200
 STAND_IN_GROUP, STAND_IN_MOUNT, STAND_IN_NFS = "sg-00000000", "fsx", "nfs.example:/path"
 STAND_IN_IMAGE = "ami-00000000"
 HOMES, OLD_HOMES = "/home", "/old-home"
+USUAL_DIR = "/shared"
+OTHER_DIRS = ("/efs", "/cluster", *(f"/cluster{number}" for number in range(2, 100)))
 SCRATCH, PERSISTENT = "scratch", "persistent"
 _ARN = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[a-zA-Z0-9-]+")
 
@@ -28,11 +30,31 @@ def shared(old: Configuration, done: Translated) -> None:
             continue
         if not is_told:
             done.lose(place, "storage", f"{each.storage_type} at {directory} is not mounted")
+    _own_directory(done)
     if "lustre" in done.file and "image" not in done.file:
         done.file["image"] = None
         text = "one of yours with FSx for Lustre's client, as ParallelCluster's have it: images.md"
         done.gaps.append(Gap(("image",), text, STAND_IN_IMAGE))
     _key(old, done)
+
+
+def _own_directory(done: Translated) -> None:
+    """The cluster's own files are elsewhere where the site's have their directory."""
+    taken = [each["directory"] for each in done.file.get("file_systems", ())]
+    taken += [done.file["lustre"]["directory"]] if "lustre" in done.file else []
+    if "shared_dir" in done.file or not _lies_in(USUAL_DIR, taken):
+        return
+    free = next(each for each in OTHER_DIRS if not _lies_in(each, taken))
+    done.file["shared_dir"] = free
+    done.notes.append(
+        f"shared_dir: {free} has homes and the cluster's own files; {USUAL_DIR} is taken"
+    )
+
+
+def _lies_in(directory: str, others: list[str]) -> bool:
+    """Whether one of them is in the other."""
+    pairs = (sorted((directory, each), key=len) for each in others)
+    return any(f"{inner}/".startswith(f"{outer}/") for outer, inner in pairs)
 
 
 def _are_homes(each: SharedStorage, directory: str, place: str, done: Translated) -> bool:

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pydantic import TypeAdapter, ValidationError
 
 from tidegate.cli.pcluster import custom, pools, storage
+from tidegate.cli.pcluster.keys import MEMORY
 from tidegate.cli.pcluster.login import login
 from tidegate.cli.pcluster.network import Places, network
-from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml, judge
+from tidegate.cli.pcluster.outcome import Gap, Loss, Translated, Yaml, judge
 from tidegate.cli.pcluster.people import people
 from tidegate.cli.pcluster.shape import Configuration
 from tidegate.core.model.ec2 import Market
@@ -88,6 +89,9 @@ def _slurm(old: Configuration, done: Translated) -> None:
             "accounting",
             "accounts and usage begin anew, in a database on the head's data volume",
         )
+    if old.settings.enable_memory_based_scheduling is None:  # then it is off
+        place = "Scheduling.SlurmSettings.EnableMemoryBasedScheduling"
+        done.losses.append(Loss(place, MEMORY))
     settings: dict[str, str] = {}
     for index, lines in enumerate(old.settings.custom_slurm_settings or ()):
         for key, value in lines.items():
