@@ -30,7 +30,7 @@ NO_CLUSTER = {
 NO_OUTPUT = {
     "report",  # a page
     "mcp",  # it speaks with a program
-    *("init", "import pcluster", "schema", "simulate", "replay", "retry", "keep-up", "stop"),
+    *("init", "import pcluster", "schema", "simulate", "retry", "keep-up", "stop"),
     *("image plan", "image bake", "sandbox", "dashboards", "user add", "user remove"),
     *("node hold", "node release"),
     *(f"rollout {word}" for word in ("pause", "resume", "abort", "finish")),

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from tests.wire.cluster_files import BESIDE
@@ -208,6 +209,12 @@ def test_the_command_says_the_same_to_the_byte_in_every_process(tmp_path):
     assert [each["policy"] for each in told] == ["tidegate", "karpenter"]
     assert f"{told[0]['cost_usd']:,.2f}" in first[0].decode()
     assert " %)" in first[0].decode()
+
+
+def test_the_command_tells_programs_what_its_file_of_figures_has(tmp_path):
+    told, figures = run_command(tmp_path, "-o", "yaml")
+
+    assert yaml.safe_load(told) == json.loads(figures)
 
 
 def test_the_command_names_what_it_cannot_read(tmp_path):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from tidegate.cli.options import ClustersOption
+from tidegate.cli.options import ClustersOption, Output, OutputOption
 from tidegate.cli.written import new_file
 from tidegate.core.model.frozen import frozen
 
@@ -65,6 +65,7 @@ def replay(
             "--frontier", help="One cluster file at several prices of waiting, beside its peers."
         ),
     ] = False,
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """Play a job history on cluster files: cost and waits. Exit code 3: --fail-if says so."""
     from tidegate.core.model.errors import BadConfig
@@ -74,8 +75,9 @@ def replay(
         said = "takes one --cluster and no --policy: it plays the peers by itself"
         raise typer.BadParameter(said, param_hint="--frontier")
     asked = _asked(history, cluster, market, fail_if or [], is_lenient=is_lenient)
+    told = _Told(history.name, output, json_file, report)
     if is_frontier:
-        outcomes = _frontier(asked, history.name, json_file, report, boot, sigma, seed)
+        outcomes = _frontier(asked, told, boot, sigma, seed)
         _judge(asked, outcomes)
         return
     try:
@@ -83,7 +85,7 @@ def replay(
     except BadConfig as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(code=1) from error
-    _tell(ended, history.name, json_file, report)
+    _tell(ended, told)
     _judge(asked, [each.outcome for each in ended])
 
 
@@ -95,20 +97,34 @@ def _judge(asked: "_Asked", outcomes: "list[Outcome]") -> None:
         raise typer.Exit(code=3)
 
 
+@frozen
+class _Told:
+    """How an answer is told, and of which history."""
+
+    history: str
+    output: Output
+    json_file: Path | None
+    report: Path | None
+
+    def figures(self, table: str, outcomes: "list[Outcome]") -> None:
+        """The table or data, and the file of figures that was asked for."""
+        from tidegate.cli.shown import in_format
+        from tidegate.sim.replay.show import as_json
+
+        figures = as_json(outcomes)
+        typer.echo(in_format(figures, self.output) if self.output.is_data else table)
+        if self.json_file:
+            self.json_file.write_text(figures, encoding="utf-8")
+
+
 def _frontier(
-    asked: "_Asked",
-    history: str,
-    json_file: Path | None,
-    report: Path | None,
-    boot_s: float | None,
-    sigma: float,
-    seed: int,
+    asked: "_Asked", told: _Told, boot_s: float | None, sigma: float, seed: int
 ) -> "list[Outcome]":
     """Play it, and tell it as was asked."""
     import sys
 
     from tidegate.sim.replay.frontier import as_rows, frontier
-    from tidegate.sim.replay.show import as_json, columns
+    from tidegate.sim.replay.show import columns
     from tidegate.sim.replay.world import Setting
 
     (of,) = asked.markets
@@ -116,13 +132,11 @@ def _frontier(
     with progress(f"{of.cluster.name} at several prices of waiting", sys.stderr) as tell:
         points = frontier(asked.trace, of.cluster, setting, tell)
     outcomes = [each.outcome for each in points]
-    typer.echo("\n".join(columns(as_rows(points))))
-    if json_file:
-        json_file.write_text(as_json(outcomes), encoding="utf-8")
-    if report:
+    told.figures("\n".join(columns(as_rows(points))), outcomes)
+    if told.report:
         from tidegate.sim.replay.frontier_page import as_html
 
-        report.write_text(as_html(points, history), encoding="utf-8")
+        told.report.write_text(as_html(points, told.history), encoding="utf-8")
     return outcomes
 
 
@@ -183,20 +197,16 @@ def _played(
     return ended
 
 
-def _tell(
-    ended: "list[Replayed]", history: str, json_file: Path | None, report: Path | None
-) -> None:
+def _tell(ended: "list[Replayed]", told: _Told) -> None:
     """The table, and the files that were asked for."""
-    from tidegate.sim.replay.show import as_json, as_text
+    from tidegate.sim.replay.show import as_text
 
     outcomes = [each.outcome for each in ended]
-    typer.echo(as_text(outcomes))
-    if json_file:
-        json_file.write_text(as_json(outcomes), encoding="utf-8")
-    if report:
+    told.figures(as_text(outcomes), outcomes)
+    if told.report:
         from tidegate.sim.replay.draw import as_html
 
-        report.write_text(as_html(ended, history), encoding="utf-8")
+        told.report.write_text(as_html(ended, told.history), encoding="utf-8")
 
 
 def _market_files(folder: Path | None) -> dict[str, str]:
