@@ -30,6 +30,18 @@ TRUST = json.dumps({"Version": "2012-10-17", "Statement": []})
 
 
 @dataclass
+class Shared:
+    """VPCs as a participant of a shared one sees them."""
+
+    asked: Any
+    owner: str
+
+    def paginate(self) -> Iterator[dict[str, Any]]:
+        for page in self.asked.paginate():
+            yield {"Vpcs": [{**each, "OwnerId": self.owner} for each in page["Vpcs"]]}
+
+
+@dataclass
 class Region:
     """The local cloud's region, and what it does not know: quotas and the key of volumes.
 
@@ -44,6 +56,7 @@ class Region:
     may_ask_quotas: bool = True
     root_gib: int = 8
     ebs_key: str = EBS_AWS_KEY
+    vpc_owner: str = ""  # who shares the VPCs; the account itself where it is empty
 
     def client(self, service: str) -> Any:
         return self if service in ("service-quotas", "ec2") else self.cloud.client(service)
@@ -54,6 +67,8 @@ class Region:
     def get_paginator(self, operation: str) -> Any:
         if operation.endswith("service_quotas"):
             return self
+        if operation == "describe_vpcs" and self.vpc_owner:
+            return Shared(self.cloud.client("ec2").get_paginator(operation), self.vpc_owner)
         return self.cloud.client("ec2").get_paginator(operation)
 
     def paginate(self, *, ServiceCode: str) -> Iterator[dict[str, Any]]:  # noqa: N803

@@ -201,6 +201,17 @@ def test_a_network_that_is_not_as_the_file_says(region: Region):
     assert any(line.startswith("network.connected[0] 10.9.4.0/24 overlaps") for line in told)
 
 
+def test_a_vpc_that_another_account_shares_takes_no_head_of_ours(region: Region):
+    """Its private zone could not join that VPC, whatever else of it may be used."""
+    changes = in_network(region.names)
+    assert not [line for line in region.told(changes) if line.startswith("network.vpc ")]
+    region.vpc_owner = "210987654321"
+
+    (told,) = [line for line in region.told(changes) if line.startswith("network.vpc ")]
+
+    assert told.startswith(f"network.vpc {region.names.vpc_id} is of account 210987654321, and the")
+
+
 EFA_POOL = {
     "pools.t4.instance_types": ["p4d.24xlarge"],
     "pools.t4.efa": True,

@@ -31,11 +31,14 @@ class Subnet:
 
 @frozen
 class Vpc:
-    """`cidrs`: its address ranges. `cluster`: the Tidegate cluster that made it, or ""."""
+    """`cidrs`: its address ranges. `cluster`: the Tidegate cluster that made it, or "". `owner`:
+    the account that it belongs to, who may have shared it.
+    """
 
     vpc_id: str
     cidrs: tuple[str, ...]
     cluster: str
+    owner: str
 
 
 @frozen
@@ -150,6 +153,9 @@ class Account:
     def vpcs(self) -> Mapping[str, Vpc]:
         found = self._pages("ec2", "describe_vpcs", "Vpcs")
         return {each["VpcId"]: _vpc(each) for each in found}
+
+    def number(self) -> str:
+        return str(self._ask(lambda: self.clients("sts").get_caller_identity())["Account"])
 
     def has_dns(self, vpc_id: str) -> bool:
         """Whether names of instances are resolved in a VPC: both attributes are needed."""
@@ -291,4 +297,9 @@ def _target(route: Mapping[str, Any]) -> str:
 def _vpc(found: Mapping[str, Any]) -> Vpc:
     tags = {each["Key"]: each["Value"] for each in found.get("Tags", ())}
     cidrs = [each["CidrBlock"] for each in found.get("CidrBlockAssociationSet", ())]
-    return Vpc(found["VpcId"], tuple(cidrs or [found["CidrBlock"]]), tags.get(CLUSTER_TAG, ""))
+    return Vpc(
+        found["VpcId"],
+        tuple(cidrs or [found["CidrBlock"]]),
+        tags.get(CLUSTER_TAG, ""),
+        found.get("OwnerId", ""),
+    )

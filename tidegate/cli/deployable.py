@@ -63,6 +63,13 @@ class Findings:
     unknown: list[str] = field(default_factory=list)
 
 
+# Source: Route 53 developer guide, "Associating an Amazon VPC and a private hosted zone that you
+# created with different AWS accounts": by its API, after a leave of the other side.
+SHARED_VPC = (
+    "and the head's private zone joins a VPC of its own account alone: the deployment would be"
+    " rolled back; take a VPC of this account, or a head that is there (existing.head)"
+)
+
 type Found = Iterator[Problem | Note | Unasked | Needless]
 type Check = Callable[[ClusterFile, Account], Found]
 
@@ -272,6 +279,8 @@ def _existing_network(file: ClusterFile, account: Account) -> Found:
     if not account.has_dns(wanted):
         text = f"{wanted}: nodes find each other by name, which needs enableDnsSupport and "
         yield Problem(("network", "vpc"), f"{text}enableDnsHostnames")
+    if vpc.owner and not file.existing.head and vpc.owner != account.number():
+        yield Problem(("network", "vpc"), f"{wanted} is of account {vpc.owner}, {SHARED_VPC}")
     for index, apart in enumerate(file.network.connected):
         for cidr in vpc.cidrs:
             if IPv4Network(apart).overlaps(IPv4Network(cidr)):

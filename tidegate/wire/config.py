@@ -23,6 +23,7 @@ from tidegate.wire.deployment import (
     HeadModel,
     LustreModel,
     Metrics,
+    Nat,
     NetworkModel,
 )
 from tidegate.wire.directory import Directory
@@ -282,6 +283,7 @@ def _all_notes(model: ClusterModel, cluster: Cluster) -> Iterator[str]:
     yield from model.waiting.notes()
     yield from model.slurm.notes()
     yield from model.network.notes()
+    yield from _unreachable_packages(model)
     yield from _large_jobs(model)
     for name, pool in model.pools.items():
         yield from _notes(model, name, pool)
@@ -308,6 +310,19 @@ def _notes(model: ClusterModel, name: str, pool: PoolModel) -> Iterator[str]:
         yield (
             f"pools.{name}.max_job_nodes: {job_nodes}, but limits.nodes allows {most}: a job of"
             f" more than {most} would wait for ever; say max_job_nodes: {most}"
+        )
+
+
+def _unreachable_packages(model: ClusterModel) -> Iterator[str]:
+    """Ubuntu's archive is none of AWS's services, as Amazon Linux's on S3 is."""
+    network = model.network
+    is_closed = network.endpoints and not network.vpc and network.nat is Nat.NONE
+    has_another_way = network.proxy or network.connected
+    if is_closed and not has_another_way and OS_OF_IMAGE.get(model.image, "").startswith("ubuntu"):
+        yield (
+            f"image: {model.image} lacks packages that each boot takes from Ubuntu's archive, which"
+            " is not reached by network.endpoints: no node would join; name an image of yours that"
+            " holds them (docs/images.md), or set network.nat"
         )
 
 

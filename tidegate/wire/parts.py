@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from tidegate.core.model.frozen import frozen
 from tidegate.wire.data_repositories import DataRepositoryModel
-from tidegate.wire.deployment import ExistingModel, HeadModel, NetworkModel
+from tidegate.wire.deployment import ExistingModel, HeadModel, LogsModel, NetworkModel
 from tidegate.wire.file_systems import FileSystemModel
 from tidegate.wire.finite import FINITE
 from tidegate.wire.hooks import HooksModel
@@ -33,6 +33,7 @@ _REGION: TypeAdapter[str] = TypeAdapter(Region)
 _NETWORK = TypeAdapter(NetworkModel)
 _HEAD = TypeAdapter(HeadModel)
 _LOGIN = TypeAdapter(LoginModel)
+_LOGS = TypeAdapter(LogsModel)
 _EXISTING = TypeAdapter(ExistingModel)
 _LIMITS = TypeAdapter(LimitsModel)
 _SCHEDULES = TypeAdapter(SchedulesModel)
@@ -77,6 +78,7 @@ class Parts:
     is_every_reservation_sound: bool
     reservation_groups: tuple[str, ...]
     job_role_keys: tuple[str, ...]
+    ships_logs: bool
     containers: str
     has_container_cache: bool
     image: str
@@ -125,6 +127,7 @@ def parts_of(data: Mapping[str, object]) -> Parts:
         is_every_reservation_sound=None not in sound.values(),
         reservation_groups=tuple(map(str, _list(data.get("reservation_groups")))),
         job_role_keys=tuple(k for k in ("job_role", "job_role_by_account") if data.get(k)),
+        ships_logs=bool((logs := _sound(_LOGS, data.get("logs", {}))) and logs.nodes),
         containers=str(data.get("containers") or ""),
         has_container_cache=data.get("container_cache") is not None,
         image=str(data.get("image", DLAMI)),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tidegate.wire.deployment import Nat
 from tidegate.wire.parts import Parts
 from tidegate.wire.problems import Problem
 from tidegate.wire.slurm_settings import why_slurm_ends
@@ -60,6 +61,16 @@ def _slurm_takes(parts: Parts) -> Iterator[Problem]:
             yield Problem(("slurm", "settings", name), reason)
 
 
+def _logs_find_a_way(parts: Parts) -> Iterator[Problem]:
+    """Nodes of an own network without NAT send their logs to an endpoint."""
+    network = parts.network
+    if network is None or network.vpc or not network.endpoints or network.nat is not Nat.NONE:
+        return
+    if parts.ships_logs and "logs" not in network.endpoints:
+        text = "without NAT also logs, which nodes send theirs to (logs.nodes)"
+        yield Problem(("network", "endpoints"), text)
+
+
 def _reports_know_who_ran(parts: Parts) -> Iterator[Problem]:
     """Who ran is known by Slurm's accounting alone."""
     if parts.has_report and parts.slurm and not parts.slurm.has_accounting:
@@ -67,4 +78,7 @@ def _reports_know_who_ran(parts: Parts) -> Iterator[Problem]:
         yield Problem(("report",), text)
 
 
-SENSE_RULES = (_mounted_apart, _reports_know_who_ran, _boots_in_time, _slurm_takes)
+SENSE_RULES = (
+    *(_mounted_apart, _reports_know_who_ran, _boots_in_time, _slurm_takes),
+    _logs_find_a_way,
+)
