@@ -7,18 +7,22 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from local.namespaces import can_enter
 from local.sandbox.cluster import write_sandbox_file
 from tidegate.core.model.errors import BadConfig
+from tidegate.core.model.frozen import frozen
 from tidegate.wire.config import load_cluster
 
 REPOSITORY = Path(__file__).parents[2]
 DEV = REPOSITORY / "clusters" / "dev.yaml"
 BOUND_S = 240.0
+MARK = "TIDEGATE_TEST_MARK"
 
 NEEDS_ROOT = pytest.mark.skipif(
     can_enter() is not None, reason="the sandbox's machines are namespaces, which need root"
@@ -64,22 +68,76 @@ exit 5
 """
 
 
+@frozen
+class Traces:
+    """What a sandbox could leave on this computer, which others use as well."""
+
+    folder: Path
+    people: tuple[str, ...]
+    mounts: frozenset[str]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of the sandbox: all that it starts bears the folder's name and has its files there."""
+        return {**os.environ, "TMPDIR": str(self.folder), MARK: self.folder.name}
+
+    def left(self) -> dict[str, list[str]]:
+        """Files, processes (with their sockets), mounts and users that were not there before."""
+        files = [str(each) for each in self.folder.rglob("*")]
+        mounts = [each for each in _mounts() - self.mounts if str(self.folder) in each]
+        people = sorted(set(_people()) - set(self.people))
+        running = [str(each) for each in Path("/proc").glob("[0-9]*") if self._started(each)]
+        return {"files": files, "processes": running, "mounts": mounts, "people": people}
+
+    def _started(self, process: Path) -> bool:
+        try:
+            return f"{MARK}={self.folder.name}".encode() in (process / "environ").read_bytes()
+        except OSError:  # it has just ended, or is somebody else's
+            return False
+
+
+def _mounts() -> frozenset[str]:
+    return frozenset(Path("/proc/self/mounts").read_text().splitlines())
+
+
+def _people() -> tuple[str, ...]:
+    return tuple(Path("/etc/passwd").read_text().splitlines())
+
+
+@pytest.fixture
+def traces() -> Iterator[Traces]:
+    """Its folder has a short name: sockets are in it, whose paths have 107 letters at most."""
+    with TemporaryDirectory(prefix="tg-") as folder:
+        yield Traces(Path(folder), _people(), _mounts())
+
+
+NOTHING: dict[str, list[str]] = {"files": [], "processes": [], "mounts": [], "people": []}
+
+
 @NEEDS_ROOT
-def test_a_newcomers_day_on_a_terminal(tmp_path: Path) -> None:
-    """A shell of its own with job control, and the exit code of its last word."""
+def test_a_newcomers_day_on_a_terminal(tmp_path: Path, traces: Traces) -> None:
+    """A shell of its own with job control, the exit code of its last word, and no trace of it."""
     day = tmp_path / "day.sh"
     day.write_text(DAY)
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "tidegate.cli.main", "sandbox", "--cluster", str(DEV)]
     shell = subprocess.Popen(
-        command, cwd=REPOSITORY, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+        command,
+        cwd=REPOSITORY,
+        env=traces.environment,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
     )
     os.close(theirs)
     said = _read_until(ours, "sandbox:")
+    assert traces.left()["processes"], "they are seen while it runs"
     os.write(ours, f"sleep 9 & jobs; tidegate status | head -1; exec bash {day}\n".encode())
     said += _read_until(ours, "")
 
     assert shell.wait(BOUND_S) == 5, said
+    assert traces.left() == NOTHING
     assert "Not here, as on AWS alone: schedules" in said
     assert re.search(r"\[1\]\+ +Running", said)
     assert "dev: up" in said
@@ -115,12 +173,12 @@ exit 5
 """
 
 
-def test_without_root_slurm_and_machines_are_simulated() -> None:
+def test_without_root_slurm_and_machines_are_simulated(traces: Traces) -> None:
     """Whatever runs on AWS is the product's, deployed, and so are the commands that ask it."""
     played = subprocess.run(
         [sys.executable, "-m", "tidegate.cli.main", "sandbox", "--command", SIMULATED],
         cwd=REPOSITORY,
-        env={**os.environ, "SLURM": "sim"},
+        env={**traces.environment, "SLURM": "sim"},
         capture_output=True,
         text=True,
         timeout=BOUND_S,
@@ -129,6 +187,7 @@ def test_without_root_slurm_and_machines_are_simulated() -> None:
 
     said = played.stdout + played.stderr
     assert played.returncode == 5, said
+    assert traces.left() == NOTHING
     assert "Slurm and machines are simulated, because SLURM=sim asks for it." in said
     assert "grace is refused" in said
     assert re.search(r"^job 1 runs on i-\w+", said, re.MULTILINE), said
