@@ -190,9 +190,11 @@ AL2023 = {
     "/usr/bin/rpm": stub("rpm"),
 }
 
-MIG = {"/usr/bin/nvidia-mig-parted": stub("nvidia-mig-parted")}
+MIG = {"/usr/bin/nvidia-mig-parted": stub("nvidia-mig-parted"), **manager("580.65.06")}
 MIG_NODE = replace(shaped(instances=7, gpu_type="a10g_1g.3gb"), gpu=GpuSettings(mig="1g.3gb"))
-LAYOUTS_NODE = wanting(mig_profiles=("1g.3gb", "3g.12gb"))
+# With NVSwitch, as p4d.24xlarge has it: its links go off as the GPUs are cut.
+LAYOUTS = GpuSettings(mig_profiles=("1g.3gb", "3g.12gb"))
+LAYOUTS_NODE = replace(shaped(has_nvswitch=True), gpu=LAYOUTS)
 HALF = {**MIG, "/etc/local-mig-fails": "1\n"}
 LAYOUT = {"tidegate:mig": "3=3g.12gb:1/1g.3gb:4 1=1g.3gb:7"}
 MPS = {"/usr/bin/nvidia-cuda-mps-control": stub("nvidia-cuda-mps-control")}

@@ -81,3 +81,31 @@ def test_a_driver_that_knows_no_fabric_leaves_the_unit_to_ask(tmp_path: Path):
 
 def test_an_nvidia_smi_that_fails_says_nothing_good(tmp_path: Path):
     assert not is_complete(tmp_path, "", code=9)
+
+
+@pytest.mark.parametrize(
+    ("layout", "links", "says"),
+    [
+        ("", "25 GB/s", ""),
+        ("", "<inactive>", "a link of NVLink is inactive"),
+        # NVIDIA's Fabric Manager guide, "Interoperability With MIG": those of an A100 are trained
+        # off as long as it is cut.
+        ("8=1g.5gb:7", "<inactive>", ""),
+    ],
+)
+def test_only_gpus_that_reach_each_other_need_their_links(tmp_path: Path, layout, links, says):
+    text = (STAGE.parent / "checks.sh").read_text()
+    check = "check_fabric() {" + text.partition("check_fabric() {")[2].partition("\n}\n")[0] + "\n}"
+    for name, does in (("nvidia-smi", f"echo '         Link 0: {links}'"), ("systemctl", "true")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{does}\n")
+        (tmp_path / name).chmod(0o755)
+
+    done = subprocess.run(
+        ["bash", "-c", f"{check}\ncheck_fabric"],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "FABRIC": "1", "LAYOUT": layout},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (int(bool(says)), says, "")

@@ -102,10 +102,13 @@ check_throttle() {
     fi
 }
 
+# The links of an A100 that is cut (MIG) are off, as they should be (NVIDIA's Fabric Manager guide,
+# "Interoperability With MIG"), and no instance reaches another GPU by them.
 check_fabric() {
     local links
     ((FABRIC == 1)) || return 0
     systemctl is-active --quiet nvidia-fabricmanager || { echo "fabric manager is down"; return 1; }
+    [[ -z $LAYOUT ]] || return 0
     links=$(timeout 60 nvidia-smi nvlink -s) || return 2
     if [[ ${links,,} == *inactive* ]]; then
         echo "a link of NVLink is inactive"
