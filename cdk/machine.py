@@ -32,12 +32,14 @@ def machine(
     profile: iam.CfnInstanceProfile,
     user_data: str,
     volumes: Sequence[ec2.CfnInstance.VolumeProperty] = (),
-    is_protected: bool = False,
+    is_protected: bool | None = None,
 ) -> ec2.CfnInstance:
     """`role`: by which functions tell it from nodes. `name`: what AWS's console shows.
 
     `is_protected`: nobody can terminate it before that is taken back. Source: EC2 user guide,
-    "Change instance termination protection"; it may be stopped all the same, as each night.
+    "Change instance termination protection"; it may be stopped all the same, as each night. False
+    is said as well: what a template leaves out CloudFormation may leave as it was
+    (aws-cloudformation/cloudformation-coverage-roadmap#2527).
 
     `volumes`: as a property, not as an attachment beside it, which CloudFormation would detach
     before it ends the machine that has it mounted. Source: CloudFormation reference,
@@ -61,7 +63,7 @@ def machine(
         ),
         block_device_mappings=[_root(image.root_device, root_gib, file.kms_key)],
         volumes=list(volumes) or None,
-        disable_api_termination=is_protected or None,
+        disable_api_termination=is_protected,
         propagate_tags_to_volume_on_creation=True,
         tags=[
             CfnTag(key=CLUSTER_TAG, value=file.cluster.name),

@@ -96,7 +96,10 @@ def _update(original_resource: Any, new_resource_name: str, **given: Any) -> Any
     place = Place(given["account_id"], given["region_name"])
     if any(properties.get(key) != before.get(key) for key in REPLACING):
         raise Replaced
-    original_resource.disable_api_termination = properties.get("DisableApiTermination", False)
+    # What a template leaves out keeps its value, whatever its default is
+    # (aws-cloudformation/cloudformation-coverage-roadmap#2527).
+    if "DisableApiTermination" in properties:
+        original_resource.disable_api_termination = properties["DisableApiTermination"]
     original_resource.user_data = parse_user_data(properties.get("UserData"))
     original_resource.instance_type = properties.get(
         "InstanceType", original_resource.instance_type

@@ -187,7 +187,7 @@ class TestHead:
         protected = synthesized(tmp_path, file)["tidegate-dev"]
 
         assert protected.one("AWS::EC2::Instance")["DisableApiTermination"] is True
-        assert "DisableApiTermination" not in dev.one("AWS::EC2::Instance")
+        assert dev.one("AWS::EC2::Instance")["DisableApiTermination"] is False
 
     def test_boots_when_files_and_the_way_out_are_there(self, dev: Stack):
         ((_, head),) = dev.resources("AWS::EC2::Instance")

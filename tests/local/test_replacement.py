@@ -125,6 +125,12 @@ def test_a_protected_head_is_ended_by_no_call_not_even_as_its_stack_goes(living:
 def test_a_deployment_takes_the_protection_of_a_head_back_in_place(living: Stack):
     living.properties("Head")["DisableApiTermination"] = True
     running = living.deploy().resources["Head"][1]
+    # A template that says nothing of it takes nothing back.
+    del living.properties("Head")["DisableApiTermination"]
+    living.properties("Head")["Tags"] = [{"Key": "team", "Value": "vision"}]
+    living.deploy()
+    with pytest.raises(ClientError, match="may not be terminated"):
+        end_head(living, running)
     living.properties("Head")["DisableApiTermination"] = False
 
     assert living.deploy().resources["Head"][1] == running
