@@ -192,6 +192,7 @@ def slurm_values(file: ClusterFile) -> SlurmConfValues:
         cgroup=tuple(file.slurm.cgroup.items()),
         static=file.slurm.static,
         has_estimate=file.slurm.submit_estimate,
+        advice=file.slurm.advice.lines(file.advised) if file.slurm.advice else None,
         has_topology=file.slurm.topology is not None,
         resume_timeout_s=min(int(cluster.timings.boot_bound_s) + SHUTDOWN_S, RESUME_TIMEOUT_MAX_S),
     )

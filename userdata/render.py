@@ -32,6 +32,7 @@ from userdata.site_check import IDLE, PAIRS, TEMPLATES, check_files
 from userdata.slurm_conf import slurm_conf, topology_conf, with_settings
 from userdata.slurm_values import NodeShape, SlurmConfValues, SlurmPartition, SlurmPool
 from userdata.stages import HEAD_STAGES, LOGIN_STAGES, NODE_STAGES
+from userdata.submit import submit_files
 from userdata.values import (
     BundleAt,
     GpuSettings,
@@ -138,7 +139,6 @@ def _node_software(values: NodeValues) -> dict[str, str]:
     return found | ({"EXPORTERS": "yes"} if values.has_exporters else {})
 
 
-SUBMIT = "job_submit.lua"  # what slurmctld runs at every submission
 _HEAD_FILES = (
     *("leaving.py", "await.sh", "cluster_id.sh", "qos.sh", "agent_paths.sh"),
     *("tidegate-accounting.sh", "tidegate-user.sh"),
@@ -158,7 +158,7 @@ def head_bundle(values: HeadValues) -> Bundle:
         **_directory_files(values.directory, values.shared),
         **monitoring_files(values.monitoring),
         **check_files({TEMPLATES: values.check, IDLE: values.idle_check, PAIRS: values.pair_check}),
-        **({SUBMIT: read(f"head/{SUBMIT}")} if values.slurm.has_estimate else {}),
+        **submit_files(has_estimate=values.slurm.has_estimate, advice=values.slurm.advice),
         "cgroup.conf": with_settings(_CGROUP_CONF, values.slurm.cgroup),
     }
     return pack({"head": map(read_stage, HEAD_STAGES)}, files)

@@ -42,7 +42,14 @@ def slurm_conf(values: SlurmConfValues) -> str:
     )
     parameters, mark, rest = text.partition(_END_OF_PARAMETERS)
     assert mark
-    return with_settings(parameters, values.settings) + mark + rest
+    return with_settings(parameters, _settings(values)) + mark + rest
+
+
+def _settings(values: SlurmConfValues) -> Iterable[tuple[str, str]]:
+    """The site's own, whose plugins of submissions go before ours."""
+    for key, value in values.settings:
+        is_beside = values.has_submit and key.lower() == "jobsubmitplugins"
+        yield key, f"{value},lua" if is_beside else value
 
 
 def _gres_types(shapes: Iterable[NodeShape]) -> set[str]:

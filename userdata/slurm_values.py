@@ -149,8 +149,9 @@ class SlurmConfValues:
     and `cgroup`: keys and values for slurm.conf and cgroup.conf, which take the place of our
     defaults of the same key. `static`: lines of slurm.conf for nodes and partitions that are
     somebody else's. `qos`: those that partitions name; slurmctld does not start without one's own.
-    `has_estimate`: whoever submits a job is told what it will cost. `has_topology`: jobs get nodes
-    that are close to each other in EC2's network, as the nodes tell it (Slurm 25.05 and later).
+    `has_estimate`: whoever submits a job is told what it will cost. `advice`: what jobs ask instead
+    of what they say, in the lines of `tidegate.wire.advice`; None: as they say. `has_topology`:
+    jobs get nodes that are close to each other in EC2's network, as these tell it (25.05 on).
     `resume_timeout_s`: how long a node that is rebooted may take.
     """
 
@@ -168,6 +169,7 @@ class SlurmConfValues:
     static: tuple[str, ...] = ()
     qos: tuple[str, ...] = ()
     has_estimate: bool = False
+    advice: tuple[str, ...] | None = None
     has_topology: bool = False
     resume_timeout_s: int = 1080
 
@@ -190,6 +192,11 @@ class SlurmConfValues:
         unknown = {name for part in self.partitions for name in part.pools} - known
         if unknown:
             raise ValueError(f"partitions: unknown pools {sorted(unknown)}")
+
+    @property
+    def has_submit(self) -> bool:
+        """Whether slurmctld runs a script of ours at each submission."""
+        return self.has_estimate or self.advice is not None
 
     @property
     def head_name(self) -> str:

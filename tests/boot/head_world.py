@@ -303,7 +303,9 @@ def updated(
     less = replace(less, on_head_configured=(hook,))
     data_of_head(stage.cloud, less)
     wait_for((head.root / HOOKED[1:]).exists)
-    less = replace(less, containers=CACHED, slurm=replace(less.slurm, has_estimate=True))
+    less = replace(
+        less, containers=CACHED, slurm=replace(less.slurm, has_estimate=True, advice=("a line",))
+    )
     data_of_head(stage.cloud, less)
     plugins = "grep -s pyxis /etc/slurm/plugstack.conf"
     wait_for(lambda: head.run(["sh", "-c", plugins]).stdout)
@@ -313,6 +315,7 @@ def updated(
     seen["hooks"] = run(head, f"cat {HOOKED}").split()
     seen["plugins"] = head.run(["sh", "-c", plugins]).stdout.strip()
     seen["submit"] = run(head, "scontrol show config | grep JobSubmitPlugins").split()[-1]
+    seen["advice"] = run(head, "cat /etc/slurm/advice").strip()
     broken = replace(less.slurm, settings=(*less.slurm.settings, ("SchedulerType", "nonsense")))
     data_of_head(stage.cloud, replace(less, slurm=broken))
     seen["said"] = said(head, "does not start with the new slurm.conf")

@@ -167,6 +167,7 @@ def test_pyxis_comes_to_nodes_by_the_head_s_configuration(seen):
 def test_an_estimate_at_submit_may_be_switched_on_later(seen):
     """slurmctld does not start where its script comes later than the line that names it."""
     assert seen["updates"]["submit"] == "lua"
+    assert seen["updates"]["advice"] == "a line"
 
 
 def test_a_slurm_conf_that_slurmctld_refuses_is_taken_back(seen):

@@ -12,8 +12,7 @@ from local.slurm.daemons import RealSlurm
 from tests.contracts.real_slurm import slurm_of_its_own
 from tidegate.agent.price_file import NAME, text_of
 from tidegate.core.offers.price_list import ListedPrice
-from userdata.bundle import read
-from userdata.render import SUBMIT
+from userdata.submit import SUBMIT, submit_files
 
 PRICES = (
     ListedPrice("gpu", "c7i.large", 0, "", 2, 3_800, 0.09),
@@ -42,9 +41,8 @@ def slurm() -> Iterator[RealSlurm]:
         pytest.skip("real path: needs liblua5.1")
     with slurm_of_its_own() as made:
         script = made.folder / SUBMIT
-        script.write_text(
-            read(f"head/{SUBMIT}").replace("/var/lib/tidegate/prices", str(made.folder / NAME))
-        )
+        text = submit_files(has_estimate=True, advice=None)[SUBMIT]
+        script.write_text(text.replace("/var/lib/tidegate/prices", str(made.folder / NAME)))
         # slurmctld does not start without the script: so the head's boot, too, puts it there first.
         made.run("cp", str(script), f"/etc/slurm/{SUBMIT}")
         made.run("sh", "-c", "echo JobSubmitPlugins=lua >>/etc/slurm/slurm.conf")

@@ -16,7 +16,6 @@ from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.rules import MAX_PLACEHOLDERS
 from userdata.render import (
     MAX_PARAMETER_BYTES,
-    SUBMIT,
     MungeSecret,
     NodePool,
     NodeShape,
@@ -31,6 +30,7 @@ from userdata.render import (
     node_user_data,
     slurm_conf,
 )
+from userdata.submit import SUBMIT
 
 ROOT = Path(__file__).parent.parent.parent
 GOLDEN = ROOT / "tests" / "golden"

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidegate.cli.options import ClusterOption, Output, OutputOption
+from tidegate.cli.written import new_file
 
 if TYPE_CHECKING:
+    from tidegate.sim.advise.proof import Advised
     from tidegate.sim.advise.usage import Ran
     from tidegate.sim.replay.trace import Trace
     from tidegate.wire.config import ClusterFile
@@ -40,6 +42,12 @@ def advise(
     ] = None,
     seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
     is_lenient: Annotated[bool, typer.Option("--lenient", help="Skip broken lines.")] = False,
+    write: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TABLE", callback=new_file, help="Put it there, for classes that opt in to it."
+        ),
+    ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show which jobs ask for more than they use.
@@ -49,10 +57,8 @@ def advise(
     """
     import sys
 
-    from tidegate.cli.advised import as_data, lines
     from tidegate.cli.live import told
     from tidegate.cli.replay import progress
-    from tidegate.cli.shown import filled, in_format
     from tidegate.core.model.errors import BadConfig
     from tidegate.sim.advise.proof import Studied
     from tidegate.sim.replay.trace import BadTrace
@@ -69,13 +75,47 @@ def advise(
         studied = Studied(runs, trace, file.cluster, setting, margin, most)
         with progress(f"{file.cluster.name} with smaller requests", sys.stderr) as tell:
             found = studied.advised(tell)
+        written = _written(write, found, file, trace, runs) if write else ()
+    _tell(found, written, output)
+
+
+def _tell(found: "Advised", written: tuple[str, ...], output: Output) -> None:
+    from tidegate.cli.advised import as_data, lines
+    from tidegate.cli.shown import filled, in_format
+
     if output.is_data:
         import json
 
         typer.echo(in_format(json.dumps(as_data(found), indent=2), output))
         return
-    for line in lines(found):
+    for line in (*lines(found), *written):
         typer.echo(filled(line, indent=len(line) - len(line.lstrip()) + 2, output=output))
+
+
+def _written(
+    path: Path, found: "Advised", file: "ClusterFile", trace: "Trace", runs: "tuple[Ran, ...]"
+) -> tuple[str, ...]:
+    """What is said of the table. Errors: BadConfig."""
+    import time
+
+    from tidegate.cli.advice_table import lines, table, write
+    from tidegate.core.model.errors import BadConfig
+    from tidegate.wire.advice import MAX_AGE_DAYS
+
+    policy = file.slurm.advice
+    made = table(
+        found.advice,
+        file.advised,
+        runs,
+        starts_at_s=trace.starts_at_s,
+        now_s=time.time(),
+        max_age_days=policy.max_age_days if policy else MAX_AGE_DAYS,
+    )
+    try:
+        write(path, file.cluster.name, made)
+    except OSError as error:
+        raise BadConfig(f"{path} cannot be written: {error.strerror}") from error
+    return tuple(lines(path, made, policy))
 
 
 def _read(

@@ -75,8 +75,11 @@ def validate(
 
 def _verdict(file: Path, console: "Console", *, live: bool, clients: "Clients | None") -> Verdict:
     """Print what is to say about one cluster file, and return it."""
+    import time
+
     from tidegate.core.model.errors import BadConfig
     from tidegate.wire import boot_budget
+    from tidegate.wire.advice import notes as advice_notes
     from tidegate.wire.compat import findings
     from tidegate.wire.config import load_cluster
     from tidegate.wire.offerings import problems
@@ -92,7 +95,9 @@ def _verdict(file: Path, console: "Console", *, live: bool, clients: "Clients | 
     wrong = [str(each) for each in found if each.is_error]
     warnings = [str(each) for each in found if not each.is_error]
     console.print(f"{file}: {'cannot boot' if wrong else 'ok'}, {read.summary()}")
-    notes = (*read.notes, *boot_budget.notes(read))
+    advice = read.slurm.advice
+    unheeded = advice_notes(advice, read.advised, time.time()) if advice else ()
+    notes = (*read.notes, *boot_budget.notes(read), *unheeded)
     for note in notes:
         console.print(f"  {note}")
     for each in found:

@@ -5,7 +5,7 @@ YAML is loaded where it is read: functions start without it.
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -15,6 +15,7 @@ from tidegate.core.model.calendar import AlwaysUp
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.errors import BadConfig
 from tidegate.core.model.frozen import frozen
+from tidegate.wire.advice import AdviceRowModel, read_table
 from tidegate.wire.calendar import Schedules
 from tidegate.wire.container_model import ContainerCacheModel
 from tidegate.wire.deployment import (
@@ -65,6 +66,7 @@ class ClusterFile:
     other accounts; of the pools whose jobs have one.
     `software`: what the file itself says of the nodes' image and of jobs.
     `os`: the system of the nodes' image, "" for one's own of which the file says none.
+    `advised`: the table that `slurm.advice` names; none where only the file's text was read.
     `partition_settings`: what each one's line says beside its nodes. `qos`: those that they name.
     """
 
@@ -114,6 +116,7 @@ class ClusterFile:
     monitoring: MonitoringModel = field(default_factory=MonitoringModel)
     rollout: RolloutModel = field(default_factory=RolloutModel)
     idle_check: IdleCheckModel | None = None
+    advised: tuple[AdviceRowModel, ...] = ()
 
     @property
     def zones(self) -> tuple[str, ...]:
@@ -175,7 +178,11 @@ def load_cluster(path: Path | str) -> ClusterFile:
     """Read and check a cluster file. Errors: BadConfig, whose message lists every problem."""
     from tidegate.wire.yaml_file import read_yaml
 
-    return _checked(*read_yaml(Path(path)), name=path)
+    file = _checked(*read_yaml(Path(path)), name=path)
+    if file.slurm.advice is None:
+        return file
+    table = Path(path).parent / file.slurm.advice.table
+    return replace(file, advised=read_table(table, file.cluster.name))
 
 
 def parse_cluster(text: str, name: str) -> ClusterFile:

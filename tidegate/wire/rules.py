@@ -62,14 +62,17 @@ def _pre_warmed_pools(parts: Parts) -> Iterator[Problem]:
 
 
 def _named_partitions(parts: Parts) -> Iterator[Problem]:
-    """Whose waiting has a price of its own, and whose idle GPUs a rule or none, is a partition."""
+    """What has a price of waiting, a rule of idle GPUs or advice of its own is a partition."""
     waiting = parts.waiting.by_partition if parts.waiting else ()
     ruled = parts.idle_gpus.by_partition if parts.idle_gpus else ()
     exempt = parts.idle_gpus.exempt.partitions if parts.idle_gpus else ()
+    advice = parts.slurm.advice if parts.slurm else None
+    advised = ((i, each.partition) for i, each in enumerate(advice.classes if advice else ()))
     named: list[tuple[tuple[str | int, ...], str]] = [
         *((("waiting", "by_partition", name), name) for name in waiting),
         *((("idle_gpus", "by_partition", name), name) for name in ruled),
         *((("idle_gpus", "exempt", "partitions", i), name) for i, name in enumerate(exempt)),
+        *((("slurm", "advice", "classes", i, "partition"), name) for i, name in advised if name),
     ]
     for place, name in named:
         if name not in parts.all_partitions:

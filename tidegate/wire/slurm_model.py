@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from tidegate.core.model.cluster import DEFAULT_HEALTH_REASONS
 from tidegate.wire import names
+from tidegate.wire.advice import AdviceModel
 from tidegate.wire.repositories import InstalledOs, RepositoryModel
 from tidegate.wire.section import Section
 from tidegate.wire.slurm_settings import usable_settings
@@ -49,6 +50,11 @@ class SlurmModel(Section):
         description="sbatch, srun and salloc say what the job will cost, by a script in slurmctld"
         " (JobSubmitPlugins=lua)",
     )
+    advice: AdviceModel | None = Field(
+        default=None,
+        description="batch jobs of classes that opt in ask what `tidegate advise` has proved, by"
+        " the same script; nothing is changed when left out",
+    )
     topology: Literal["tree"] | None = Field(
         default=None,
         description="jobs of several nodes get such as are close in EC2's network, as EC2 tells it"
@@ -60,14 +66,17 @@ class SlurmModel(Section):
         " 24.04 has 23.11 itself, and is the head's system",
     )
 
-    @field_validator("submit_estimate")
+    @field_validator("submit_estimate", "advice")
     @classmethod
-    def _has_its_place(cls, is_wanted: bool, info: ValidationInfo) -> bool:
-        keys = (key for key in info.data.get("settings", ()) if key.lower() == JOB_SUBMIT)
-        if is_wanted and (key := next(keys, None)):
-            text = f"true, and settings has a {key} of its own: Slurm runs one script of Lua"
-            raise ValueError(f"{text}; leave one of the two out")
-        return is_wanted
+    def _has_its_place[Wanted](cls, wanted: Wanted, info: ValidationInfo) -> Wanted:
+        """Other plugins stay beside ours."""
+        said = {key.lower(): value for key, value in info.data.get("settings", {}).items()}
+        if wanted and "lua" in said.get(JOB_SUBMIT, "").split(","):
+            text = (
+                "settings.JobSubmitPlugins has lua, and Slurm runs one script of Lua: leave it out"
+            )
+            raise ValueError(f"{text}, and name yours job_submit.site.lua, which ours runs first")
+        return wanted
 
     @field_validator("topology")
     @classmethod

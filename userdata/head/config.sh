@@ -15,7 +15,7 @@ readonly CONF=/etc/slurm/slurm.conf MADE=/etc/tidegate/slurm.conf LEAVING=/etc/t
 # A restart of slurmctld is owed: what is cut short in between is finished by the next try.
 readonly OWED=/etc/tidegate/slurm.owed
 readonly TOPOLOGY_CONF=/etc/slurm/topology.conf
-readonly SUBMIT=/etc/slurm/job_submit.lua
+readonly SUBMIT=/etc/slurm/job_submit.lua ADVICE=/etc/slurm/advice
 readonly ROTATION=/etc/logrotate.d/slurmctld
 
 # Nodes get it from slurmctld, as they get slurm.conf; so the plugin has the same path everywhere.
@@ -29,13 +29,18 @@ has_submit() {
     [[ ! -e files/job_submit.lua ]] || cmp -s files/job_submit.lua "$SUBMIT"
 }
 
+# What classes of jobs may ask; without its part of the script nobody reads it.
+has_advice() {
+    [[ ! -e files/advice ]] || cmp -s files/advice "$ADVICE"
+}
+
 # It stays where it is no longer asked for: without TopologyPlugin nobody reads it.
 has_topology() {
     [[ ! -e files/topology.conf ]] || cmp -s files/topology.conf "$TOPOLOGY_CONF"
 }
 
 check() {
-    has_plugins && has_submit && has_topology && [[ ! -e $LEAVING && -e $CONF ]] && cmp -s files/slurm.conf "$MADE" &&
+    has_plugins && has_submit && has_advice && has_topology && [[ ! -e $LEAVING && -e $CONF ]] && cmp -s files/slurm.conf "$MADE" &&
         cmp -s files/cgroup.conf /etc/slurm/cgroup.conf && [[ -d $STATE_DIR ]] &&
         has_file "$ROTATION" rotation slurmctld
 }
@@ -62,7 +67,7 @@ apply() {
     [[ -z $CONTAINER_CACHE ]] || has_importer ||
         refuse "the head's pyxis knows no importer (0.21 does), which container_cache needs"
     [[ ! -e files/job_submit.lua ]] || ldconfig -p | grep -q liblua ||
-        refuse "the head lacks liblua, which slurm.submit_estimate needs"
+        refuse "the head lacks liblua, which slurm.submit_estimate and slurm.advice need"
     install -d -m 755 /etc/slurm
     install -d -o slurm -g slurm -m 700 "$STATE_DIR"
     install -d -o slurm -g slurm -m 755 /var/log/slurm
@@ -79,6 +84,7 @@ apply() {
     fi
     [[ -z $is_changed ]] || touch "$OWED"
     has_submit || put_file "$SUBMIT" 644 <files/job_submit.lua
+    has_advice || put_file "$ADVICE" 644 <files/advice
     has_topology || put_file "$TOPOLOGY_CONF" 644 <files/topology.conf
     put_file "$CONF" 644 <<<"$new"
     put_file /etc/slurm/cgroup.conf 644 <files/cgroup.conf

@@ -1,11 +1,19 @@
--- sbatch, srun and salloc say what a job will cost: `slurm: {submit_estimate: true}`. slurmctld runs
--- this at every submission, so it reads one small file and asks nobody. Whatever goes wrong says
--- nothing, and no job is refused or changed.
--- The prices are the agent's (tidegate/agent/price_file.py), in a line each: partition, instance type,
--- its GPUs, their type, CPUs, MiB of memory, USD an hour.
+-- slurmctld runs this at every submission, so it reads small files and asks nobody. What goes wrong in
+-- it says nothing and changes nothing: from 23.02 on Slurm refuses a job over an error of the script.
+-- Parts that the cluster file asks for stand between here and the end (userdata/submit.py).
 
-local PRICES = "/var/lib/tidegate/prices"
-local OLD_S = 86400
+-- A script of the site's own comes first, as if Slurm ran it: what it refuses is refused.
+local SITE = "/etc/slurm/job_submit.site.lua"
+local steps, their_submit, their_modify = {}, nil, nil
+local site, fault = loadfile(SITE)
+if site then
+    local is_good, said = pcall(site)
+    fault = not is_good and said or nil
+    their_submit, their_modify = slurm_job_submit, slurm_job_modify
+end
+if fault and not string.find(fault, "No such file", 1, true) then
+    slurm.log_error("%s: %s", SITE, fault)
+end
 
 -- Slurm's NO_VAL and INFINITE, of 16, 32 and 64 bits, end above this.
 local function given(number)
@@ -46,68 +54,3 @@ local function shape(job)
     wanted.memory = wanted.memory or (per_cpu and per_cpu * wanted.cpus) or 0
     return wanted
 end
-
--- Which part of a node pays who holds so much of it: the largest, as `tidegate cost --by` has it.
-local function part(wanted, has)
-    if wanted.is_whole then
-        return 1
-    end
-    local found = math.max(wanted.cpus / has.cpus, wanted.memory / has.memory)
-    return has.gpus > 0 and math.max(found, wanted.gpus / has.gpus) or found
-end
-
--- The cheapest node that could run it, as if nothing else ran there: what it pays of it, and its type.
-local function cheapest(wanted, partitions)
-    local best, best_type, lowest
-    for line in io.lines(PRICES) do
-        local at_s = string.match(line, "^at (%d+)")
-        if at_s and os.time() - tonumber(at_s) > OLD_S then
-            return nil
-        end
-        local where, type, count, kind, cpus, memory, usd = string.match(
-            line, "^(%S+) (%S+) (%d+) (%S+) (%d+) (%d+) (%S+)$")
-        if where and partitions[where] then
-            local has = { gpus = tonumber(count), cpus = tonumber(cpus), memory = tonumber(memory) }
-            local fits = has.gpus >= wanted.gpus and has.cpus >= wanted.cpus
-                and has.memory >= wanted.memory and (not wanted.kind or kind == wanted.kind)
-            if fits and (not lowest or tonumber(usd) < lowest) then
-                lowest, best_type = tonumber(usd), type
-                best = lowest * part(wanted, has) * wanted.nodes
-            end
-        end
-    end
-    return best, best_type
-end
-
-local function estimate(job, part_list)
-    local partitions = {}
-    for name in string.gmatch(job.partition or "", "[^,]+") do
-        partitions[name] = true
-    end
-    for name, each in pairs(job.partition and {} or part_list) do
-        partitions[name] = each.flag_default ~= 0 or nil
-    end
-    local wanted = shape(job)
-    local usd, type = cheapest(wanted, partitions)
-    if not usd then
-        return
-    end
-    local nodes = wanted.nodes > 1 and string.format("%d x ", wanted.nodes) or ""
-    local said = string.format("about %.2f USD an hour on %s%s", usd, nodes, type)
-    local minutes = given(job.time_limit)
-    if minutes then
-        said = said .. string.format("; at most %.2f USD until its time limit", usd * minutes / 60)
-    end
-    slurm.log_user("%s%s", said, job.array_inx and ", each task" or "")
-end
-
-function slurm_job_submit(job_desc, part_list, submit_uid)
-    pcall(estimate, job_desc, part_list)
-    return slurm.SUCCESS
-end
-
-function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)
-    return slurm.SUCCESS
-end
-
-return slurm.SUCCESS

@@ -10,6 +10,7 @@ from tidegate.core.buy.refusals import too_small
 from tidegate.core.demand.data_sets import data_sets
 from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.explain.advice import advice, meaning
+from tidegate.core.explain.advised import about_advised
 from tidegate.core.explain.deadline import about_deadline
 from tidegate.core.explain.doubt import Doubt, doubt
 from tidegate.core.explain.idle_gpus import about_idle_gpus
@@ -191,6 +192,7 @@ def _needs(job: Job, snapshot: Snapshot, on: Sequence[Member] = ()) -> tuple[str
     return (
         f"{count}: {job.shape}{constraint}; {limit}",
         f"partition {', '.join(job.partitions)}, served by pools: {pools}",
+        *about_advised(job),
         *about_deadline(job, on, snapshot),
         *_about_data_sets(job, snapshot),
     )
