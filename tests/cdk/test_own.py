@@ -4,8 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.cdk.made import Stack, dev_file, joined, synthesized
+from tidegate.cli.probe.rights import roles_do
+from tidegate.wire.config import parse_cluster
 
 OURS, THEIRS = "sg-0a1b2c3d4e5f60001", "sg-0a1b2c3d4e5f60002"
 SUBNETS = {
@@ -205,3 +208,11 @@ def test_what_another_account_shares_may_be_launched_into(stacks: dict[str, Stac
     subnets = [f"subnet/{each}" for each in SUBNETS.values()]
     lent = [each for each, account in accounts.items() if account == "*"]
     assert sorted(lent) == sorted([*subnets, f"security-group/{OURS}", f"security-group/{THEIRS}"])
+
+
+def test_a_boundary_is_held_against_what_machines_do_with_these() -> None:
+    """Beside `tests/cdk/test_rights_listed.py`, whose reference has no S3 Files."""
+    file = dev_file(network=NETWORK, file_systems=FILE_SYSTEMS)
+
+    done = set(roles_do(parse_cluster(yaml.safe_dump(file), "own")))
+    assert {"s3files:ClientMount", "s3files:ClientWrite", "s3:GetObjectVersion"} <= done

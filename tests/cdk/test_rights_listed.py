@@ -7,21 +7,26 @@ does not carry is never met: both look like rights and deny everything.
 from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
+import yaml
 
 from local.iam import reference
 from tests.cdk.made import Stack
 from tests.cdk.policies import Granted, statements_of
 from tests.cdk.variants import VARIANTS, stacks_of
-from tidegate.cli.probe.rights import CREATES, CREATES_IMAGES
+from tidegate.cli.probe.rights import CREATES, CREATES_IMAGES, roles_do
+from tidegate.wire.config import parse_cluster
 
 FOR_ALL, FOR_ANY = "ForAllValues:", "ForAnyValue:"
 
 
 @pytest.fixture(scope="module", params=sorted(VARIANTS))
-def made(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Stack]:
-    return stacks_of(tmp_path_factory, request.param)
+def variant(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def made(variant: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Stack]:
+    return stacks_of(tmp_path_factory, variant)
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +42,18 @@ def test_each_kind_of_resource_has_a_right_that_makes_it(made: dict[str, Stack])
     listed = CREATES.keys() | (CREATES_IMAGES.keys() if bakes else set())
 
     assert {each["Type"] for each in resources} - listed == set()
+
+
+def test_a_boundary_is_held_against_all_that_the_roles_do(
+    variant: str, made: dict[str, Stack], statements: list[Granted]
+):
+    """What `tidegate probe` asks of `permissions_boundary`, which may take any of it away."""
+    kinds = ("AWS::IAM::Role", "AWS::IAM::Policy")
+    roles = {name for each in made.values() for kind in kinds for name, _ in each.resources(kind)}
+    done = {action for each in statements if each.owner in roles for action in each.actions}
+
+    file = parse_cluster(yaml.safe_dump(VARIANTS[variant]), variant)
+    assert done - set(roles_do(file)) == set()
 
 
 def test_no_action_is_granted_on_what_it_is_never_asked_for(statements: list[Granted]):

@@ -29,6 +29,14 @@ BLOCK = {
     "starts_at": "2027-01-01T00:00:00Z",
     "ends_at": "2027-01-02T00:00:00Z",
 }
+LENT = {
+    "id": "cr-0a1b2c3e",
+    "kind": "interruptible-capacity-reservation",
+    "starts_at": "2027-01-01T00:00:00Z",
+    "instance_type": "g4dn.xlarge",
+    "zone": "us-east-1a",
+    "count": "2",
+}
 IN_S3 = {"url": "s3://packages/slurm", "key": "s3://packages/keys/slurm.asc"}
 LUSTRE = {"id": "fs-0a1b2c3d", "mount_name": "3a4bcdef", "security_group": "sg-0a1b2c3d"}
 
@@ -107,11 +115,18 @@ VARIANTS: Mapping[str, File] = {
     "dev": dev_file(),
     "research": _read(CLUSTERS / "research.yaml"),
     "existing head": _read(ROOT / "docs" / "example-app" / "old-cluster.yaml"),
-    "own network": dev_file(network=OWN_NETWORK, login={"security_groups": ["sg-0a1b2c3e"]}),
+    "own network": dev_file(
+        network=OWN_NETWORK,
+        login={"security_groups": ["sg-0a1b2c3e"]},
+        file_systems=[
+            {"directory": "/more", "efs": "fs-0a1b2c3d"},
+            {"directory": "/lake", "s3": "lake/raw"},
+        ],
+    ),
     "instance connect": dev_file(network={"instance_connect": "true"}, login={}),
     "no way out": dev_file(network={"endpoints": list(NEEDED_ENDPOINTS)}, login={}),
     "nat and flow logs": dev_file(network={"nat": "one", "flow_logs": "all"}),
-    "key": dev_file(kms_key=KEY, logs={"nodes": "true"}),
+    "key": dev_file(kms_key=KEY, logs={"nodes": "true"}, pools=_with_t4(stopped_nodes="2")),
     "lustre": dev_file(lustre={"storage_gib": "2400"}, login={}),
     "lustre with a key": dev_file(
         lustre={"storage_gib": "2400", "kind": "persistent"}, kms_key=KEY
@@ -129,11 +144,11 @@ VARIANTS: Mapping[str, File] = {
     "efa": _efa(),
     "capacity block and group": dev_file(
         pools=_with_t4(
-            capacity_types=["capacity-block", "reserved", "spot"],
+            capacity_types=["capacity-block", "reserved", LENT["kind"], "spot"],
             placement_group="true",
             zones=["us-east-1a"],
         ),
-        reservations=[BLOCK],
+        reservations=[BLOCK, LENT],
         reservation_groups=["arn:aws:resource-groups:us-east-1:123456789012:group/gpus"],
     ),
     "packages in s3": dev_file(slurm={"version": "23.11", "repositories": {"ubuntu24.04": IN_S3}}),

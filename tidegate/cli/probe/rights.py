@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from tidegate.adapters.account import Account
 from tidegate.adapters.principals import Principals, Simulated
 from tidegate.cli.deployable import Found, Needless, Unasked
+from tidegate.core.model.ec2 import Market
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.deployment import FlowLogs
 from tidegate.wire.prices import price_rights
@@ -169,6 +170,10 @@ _WITH_KEY = (
     *("kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncryptFrom", "kms:ReEncryptTo"),
 )
 _WITH_NOTIFICATIONS = ("sns:Publish",)
+_WITH_GROUPS = (
+    *("cloudformation:DescribeStacks", "cloudformation:ListStackResources"),
+    *("resource-groups:ListGroupResources", "tag:GetResources"),
+)
 _WITH_LOGS = ("logs:DescribeLogGroups", "logs:DescribeLogStreams")
 
 # Of who builds images, and of who ends old ones.
@@ -258,7 +263,37 @@ def roles_do(file: ClusterFile) -> tuple[str, ...]:
     prices = price_rights(file.cluster, file.region)
     logs, images = _WITH_LOGS if writes_logs else (), _WITH_IMAGES if file.images else ()
     told = _WITH_NOTIFICATIONS if file.notifications else ()
-    return (*ROLES_DO, *with_key, *prices, *logs, *images, *told)
+    more = (*_of_reservations(file), *_of_machines(file))
+    return tuple(dict.fromkeys((*ROLES_DO, *with_key, *prices, *logs, *images, *told, *more)))
+
+
+def _of_reservations(file: ClusterFile) -> Iterator[str]:
+    """As `cdk/reservation_rights.py` grants it."""
+    cluster = file.cluster
+    if cluster.reservations or cluster.reservation_groups:
+        yield "ec2:DescribeCapacityReservations"
+    if any(each.market is Market.CAPACITY_BLOCK for each in cluster.reservations):
+        yield "ec2:DescribeCapacityBlockExtensionHistory"
+    if cluster.reservation_groups:
+        yield from _WITH_GROUPS
+
+
+def _of_machines(file: ClusterFile) -> Iterator[str]:
+    """What head and nodes do only where the file asks for it."""
+    write = file.monitoring.remote_write
+    if file.job_roles or (write and write.role):
+        yield "sts:AssumeRole"
+    if write and not write.role:
+        yield "aps:RemoteWrite"
+    if file.slurm.topology:
+        yield "ec2:DescribeInstanceTopology"
+    of_s3 = [each for each in file.file_systems if each.kind == "s3files"]
+    if of_s3:
+        yield "s3files:ClientMount"
+    if any(not each.is_read_only for each in of_s3):
+        yield "s3files:ClientWrite"
+    if any(each.bucket for each in of_s3):
+        yield "s3:GetObjectVersion"
 
 
 def _told(found: Simulated, who: str, on: str = "") -> Iterator[Problem | Unasked]:
