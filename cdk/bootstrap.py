@@ -98,6 +98,7 @@ def shapes(pool: Pool, *, has_efa: bool = False) -> tuple[NodeShape, ...]:
             instances=instances_of(each),
             profiles=tuple((of.gpu_type, each.gpus * of.most) for of in each.profiles),
             shards=each.gpus * each.shards_per_gpu,
+            shared_gres=each.shared_gres,
             gres_name=each.gres,
             has_nvswitch=facts_of(each.name).has_nvswitch,
             efa_devices=facts_of(each.name).efa_interfaces if has_efa else 0,
@@ -157,7 +158,7 @@ def _has_task_prolog(file: ClusterFile) -> bool:
     """Not where pyxis is: it enters the container before Slurm runs the script, which is not in
     there (its issues 83 and 163), and since 24.11 the task fails then.
     """
-    of_gpus = any(each.wanted_profiles or each.mps for each in file.gpu.values())
+    of_gpus = any(each.wanted_profiles or each.has_mps for each in file.gpu.values())
     return bool(file.efa or file.job_roles or of_gpus) and not file.containers
 
 
@@ -223,7 +224,8 @@ def gpu_settings(model: GpuModel) -> GpuSettings:
         mig=model.mig or "",
         mig_profiles=model.mig_profiles,
         shards_per_gpu=model.shards_per_gpu or 0,
-        has_mps=model.mps,
+        mps_per_gpu=model.mps_per_gpu or 0,
+        has_mps=model.has_mps,
     )
 
 

@@ -53,8 +53,9 @@ def _settings(values: SlurmConfValues) -> Iterable[tuple[str, str]]:
 
 
 def _gres_types(shapes: Iterable[NodeShape]) -> set[str]:
-    shards = {"shard" for shape in shapes if shape.shards}
-    return {"gpu", *(shape.gres_name for shape in shapes), *shards}
+    shapes = tuple(shapes)
+    shared = {shape.shared_gres for shape in shapes if shape.shards}
+    return {"gpu", *(shape.gres_name for shape in shapes), *shared}
 
 
 def topology_conf(values: SlurmConfValues) -> str:

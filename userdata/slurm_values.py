@@ -29,7 +29,7 @@ class NodeShape:
     `min_driver`: the oldest NVIDIA driver that knows the GPU, "" if unknown. `instances`: of
     each GPU that is partitioned (MIG), 1 of one that is whole; `gpu_type` is then theirs.
     `profiles`: of GPUs that each node cuts as it is told, the most that a node may have of each
-    type of instances. `shards`: that Slurm gives away of all its GPUs.
+    type of instances. `shards`: that Slurm gives away of all its GPUs, as GRES `shared_gres`.
     """
 
     instance_type: str
@@ -45,11 +45,13 @@ class NodeShape:
     instances: int = 1
     profiles: tuple[tuple[str, int], ...] = ()
     shards: int = 0
+    shared_gres: str = "shard"
 
     def __post_init__(self) -> None:
         check("instance_type", self.instance_type, INSTANCE_TYPE)
         check("gpu_type", self.gpu_type, GPU_TYPE)
         check("gres_name", self.gres_name, GPU_TYPE)
+        check("shared_gres", self.shared_gres, GPU_TYPE)
         check("min_driver", self.min_driver, OPTIONAL_VERSION)
         check_positive("cpus, memory_mib, weight", self.cpus, self.memory_mib, self.weight)
         check_positive("instances", self.instances)
@@ -68,7 +70,7 @@ class NodeShape:
             )
         devices = self.gpus * self.instances
         whole = f"{self.gres_name}:{self.gpu_type}:{devices}" if devices else ""
-        return f"{whole},shard:{self.shards}" if self.shards else whole
+        return f"{whole},{self.shared_gres}:{self.shards}" if self.shards else whole
 
 
 @dataclass(frozen=True, slots=True)

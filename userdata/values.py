@@ -71,7 +71,7 @@ class GpuSettings:
 
     `compute_mode`: nvidia-smi's words, like EXCLUSIVE_PROCESS. `mig`: the profile into which
     every GPU is cut, `mig_profiles`: those of which each launch says its own layout.
-    `shards_per_gpu`: that Slurm counts. `has_mps`: a Multi-Process Service for each job.
+    `shards_per_gpu`, `mps_per_gpu`: that Slurm counts. `has_mps`: nodes start daemons of MPS.
     """
 
     power_limit_w: int = 0
@@ -81,6 +81,7 @@ class GpuSettings:
     has_mps: bool = False
     mig_profiles: tuple[str, ...] = ()
     shards_per_gpu: int = 0
+    mps_per_gpu: int = 0
 
     def __post_init__(self) -> None:
         check("compute_mode", self.compute_mode, COMPUTE_MODE)
@@ -93,7 +94,9 @@ class GpuSettings:
     def shared(self) -> dict[str, str]:
         """What nodes need that cut or count their GPUs, as settings of the boot."""
         profiles = {"MIG_PROFILES": " ".join(self.mig_profiles)} if self.mig_profiles else {}
-        return profiles | ({"SHARDS": str(self.shards_per_gpu)} if self.shards_per_gpu else {})
+        if self.shards_per_gpu:
+            return profiles | {"SHARED": f"shard {self.shards_per_gpu}"}
+        return profiles | ({"SHARED": f"mps {self.mps_per_gpu}"} if self.mps_per_gpu else {})
 
 
 @dataclass(frozen=True, slots=True)

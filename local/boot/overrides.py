@@ -43,7 +43,7 @@ OF_THE_BENCH = {
     "healthchecknodestate": "without a program it says nothing",
     "clifilterplugins": "the page about it is tried",
     "topologyplugin": "the cluster file's `slurm.topology` adds it",
-    "grestypes": "a pool with `gpu.shards_per_gpu` adds shard",
+    "grestypes": "a pool with `gpu.shards_per_gpu` adds shard, one with `gpu.mps_per_gpu` mps",
     "metricstype": "the cluster file's `monitoring` adds it from 25.11 on",
     "constraincores": "nothing is constrained without task/cgroup",
     "constrainramspace": "likewise",

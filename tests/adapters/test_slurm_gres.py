@@ -28,6 +28,8 @@ def test_of_one_type_nothing_is_told_twice() -> None:
         ("gpu:l4:0(IDX:N/A),shard:l4:5(3/4,2/4)", 2),
         ("gpu:l4:1(IDX:0),shard:l4:2(0/4,2/4)", 1),
         ("shard:l4:2(0/16,12/16)", 1),
+        ("gpu:l4:0(IDX:N/A),mps:l4:2(IDX:0-1)", 2),
+        ("gpu:l4:0(IDX:N/A),mps:l4:150(90/100,60/100)", 2),
     ],
 )
 def test_gpus_of_which_shards_are_in_use_are_counted(text: str, shared: int) -> None:
@@ -38,3 +40,10 @@ def test_shards_are_no_gpus() -> None:
     found = node_gres("gpu:l4:2,shard:l4:8")
 
     assert (found.gres, found.gpu_type, found.count, found.shards) == ("gpu", "l4", 2, 8)
+    assert found.shared_gres == "shard"
+
+
+def test_what_slurm_counts_of_mps_is_known_from_shards() -> None:
+    found = node_gres("gpu:l4:2,mps:l4:200")
+
+    assert (found.count, found.shards, found.shared_gres) == (2, 200, "mps")

@@ -216,14 +216,15 @@ def test_a_cut_list_of_tasks_is_unreadable():
 
 
 def test_a_foreign_gres_is_unreadable():
-    assert "gres/mps:50" in one(tres_per_node="gres/mps:50").unreadable
+    assert "gres/nic:50" in one(tres_per_node="gres/nic:50").unreadable
 
 
-@pytest.mark.parametrize("asked", ["gres:shard:3", "gres/shard:3", "gres/shard=3"])
-def test_shards_are_parts_of_one_gpu(asked):
-    shape = one(tres_per_node=asked).shape
+@pytest.mark.parametrize("name", ["shard", "mps"])
+@pytest.mark.parametrize("form", ["gres:{}:3", "gres/{}:3", "gres/{}=3"])
+def test_shards_and_mps_are_parts_of_one_gpu(form, name):
+    shape = one(tres_per_node=form.format(name)).shape
 
-    assert (shape.gres, shape.gpus, shape.gpu_type) == ("shard", 3, "")
+    assert (shape.gres, shape.gpus, shape.gpu_type) == (name, 3, "")
 
 
 def test_a_gpu_and_shards_on_one_node_are_unreadable():

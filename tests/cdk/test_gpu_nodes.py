@@ -48,10 +48,27 @@ def test_nodes_slurm_and_placeholders_agree_on_layouts_and_shards():
 
     assert [shape.gpus for shape in cut.shapes] == [8]
     assert "MIG_PROFILES='3g.20gb 1g.5gb'" in node_user_data(cut, AT)
-    assert "SHARDS=4" in node_user_data(shared, AT)
+    assert "SHARED='shard 4'" in node_user_data(shared, AT)
     assert "Gres=gpu:a100_3g.20gb:16,gpu:a100_1g.5gb:56 " in conf
     assert "Gres=gpu:a10g:4,shard:16 " in conf
     assert "GresTypes=gpu,shard" in conf
+    assert "TaskProlog=/etc/tidegate/task-prolog" in conf
+
+
+def test_nodes_slurm_and_placeholders_agree_on_mps_that_slurm_counts():
+    cluster = dev_file(limits={})
+    cluster["pools"]["a10g"] |= {"gpu": {"mps_per_gpu": "100"}, "instance_types": ["g5.12xlarge"]}
+    file = parse_cluster(yaml.safe_dump(cluster), "test.yaml")
+    names = SharedNames(munge_secret="arn:x", file_system_id="fs-1", bus="bus")
+
+    (pool,) = (pool for pool in file.cluster.pools if pool.name == "a10g")
+    shared = node_values(file, names, pool)
+    conf = slurm_conf(slurm_values(file))
+
+    assert "SHARED='mps 100'" in node_user_data(shared, AT)
+    assert (shared.gpu.has_mps, shared.gpu.compute_mode) == (True, "")
+    assert "Gres=gpu:a10g:4,mps:400 " in conf
+    assert "GresTypes=gpu,mps" in conf
     assert "TaskProlog=/etc/tidegate/task-prolog" in conf
 
 

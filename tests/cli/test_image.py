@@ -76,7 +76,8 @@ def test_a_build_that_reads_packages_in_s3_needs_a_role_that_may(tmp_path):
 @pytest.mark.parametrize(
     ("change", "needs"),
     [
-        ({"pools__t4__gpu": {"mps": True}}, "nvidia-cuda-mps-control: gpu.mps of a pool"),
+        ({"pools__t4__gpu": {"mps": True}}, "nvidia-cuda-mps-control: gpu.mps or"),
+        ({"pools__t4__gpu": {"mps_per_gpu": 100}}, "nvidia-cuda-mps-control: gpu.mps or"),
         ({"containers": "pyxis"}, "enroot: containers: pyxis"),
         ({"pools__t4__efa": True}, "/opt/amazon/efa_installed_packages: efa of a pool"),
     ],

@@ -1,9 +1,10 @@
-"""What Slurm does with GPUs of several types on a node (MIG) and with GPUs in shards.
+"""What Slurm does with GPUs of several types on a node (MIG), and with GPUs in shards or by MPS.
 
 The devices are files. `make contracts` asks later releases too.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -15,11 +16,14 @@ from tidegate.core.model.devices import Devices
 from tidegate.core.model.slurm import Job, Node, Shape
 
 SMALL, LARGE = "a100_1g.5gb", "a100_3g.20gb"
+# How much Slurm counts of each GPU.
+OF_ONE = {"shard": 4, "mps": 100}
 PLACEHOLDERS = "State=FUTURE CPUs=48 RealMemory=187000"
 CUT = f"NodeName=ph-m-[1-4] {PLACEHOLDERS} Gres=gpu:{SMALL}:28,gpu:{LARGE}:8 Feature=gpu,mig"
-SHARDS = (
-    "GresTypes=gpu,shard",
+SHARED = (
+    "GresTypes=gpu,mps,shard",
     f"NodeName=ph-l-[1-4] {PLACEHOLDERS} Gres=gpu:l4:2,shard:8 Feature=gpu,l4",
+    f"NodeName=ph-s-[1-4] {PLACEHOLDERS} Gres=gpu:l4:2,mps:200 Feature=gpu,l4",
 )
 
 
@@ -31,9 +35,21 @@ def cut() -> Iterator[RealSlurm]:
 
 
 @pytest.fixture(scope="module")
-def slurm() -> Iterator[RealSlurm]:
-    """One of a cluster with `shards_per_gpu`."""
-    with slurm_of_its_own(CUT, *SHARDS) as running:
+def heard(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the prolog of each job hears, a file for each."""
+    return tmp_path_factory.mktemp("prolog")
+
+
+@pytest.fixture(scope="module")
+def slurm(heard: Path) -> Iterator[RealSlurm]:
+    """One of a cluster with `shards_per_gpu` in one pool and `mps_per_gpu` in another."""
+    prolog = heard / "prolog"
+    prolog.write_text(
+        "#!/bin/bash\n"
+        f'echo "$SLURM_JOB_GPUS:$CUDA_MPS_ACTIVE_THREAD_PERCENTAGE." >{heard}/$SLURM_JOB_ID\n'
+    )
+    prolog.chmod(0o755)
+    with slurm_of_its_own(CUT, *SHARED, f"Prolog={prolog}") as running:
         yield running
 
 
@@ -105,45 +121,74 @@ def test_before_24_11_shards_take_instances_of_a_second_type_from_jobs(slurm: Re
 
 
 def test_what_no_node_could_hold_is_refused_when_it_is_submitted(slurm: RealSlurm) -> None:
-    for gres in (f"gpu:{LARGE}:9", "shard:9"):
+    for gres in (f"gpu:{LARGE}:9", "shard:9", "mps:201"):
         with pytest.raises(AssertionError, match="Requested node configuration is not available"):
             slurm.submit(f"--gres={gres}", "--mem=100")
 
 
-def shared(slurm: RealSlurm, name: str) -> None:
-    dev = f"{slurm.folder}/dev/gpu"
+def shared(slurm: RealSlurm, name: str, gres: str) -> None:
+    """A node with two GPUs, as its boot tells Slurm of them."""
+    dev, count = f"{slurm.folder}/dev/gpu", 2 * OF_ONE[gres]
     slurm.join(
         name,
         gpu_type="l4",
         gpus=0,
-        gres="gpu:l4:2,shard:8",
-        gres_conf=f"Name=gpu Type=l4 File={dev}[0-1]\nName=shard Count=8\n",
+        gres=f"gpu:l4:2,{gres}:{count}",
+        gres_conf=f"Name=gpu Type=l4 File={dev}[0-1]\n"
+        f"Name={gres} Count={count} Flags=all_sharing\n",
     )
 
 
-def test_a_job_has_all_its_shards_on_one_gpu_and_nobody_has_that_whole(slurm: RealSlurm) -> None:
-    shared(slurm, "s1")
+@pytest.mark.parametrize("gres", OF_ONE)
+def test_a_job_has_all_its_shards_on_one_gpu_and_nobody_has_that_whole(
+    slurm: RealSlurm, gres: str
+) -> None:
+    shared(slurm, f"one-{gres}", gres)
+    quarter, on = OF_ONE[gres] // 4, f"one-{gres}"
 
-    three, whole = asking(slurm, "shard:3", "s1"), asking(slurm, "gpu:1", "s1")
+    three, whole = asking(slurm, f"{gres}:{3 * quarter}", on), asking(slurm, "gpu:1", on)
     until_settled(slurm, [three, whole], set())
-    two = asking(slurm, "shard:2", "s1")  # one is free on the first GPU, and none on the other
+    # One is free on the first GPU, and none on the other.
+    two = asking(slurm, f"{gres}:{2 * quarter}", on)
     until_settled(slurm, [three, whole, two], {two})
 
-    found = node(slurm, "s1")
-    assert (found.gpus, found.gpus_alloc, found.shards, found.gpus_shared) == (2, 1, 8, 1)
+    found = node(slurm, on)
+    assert (found.gpus, found.gpus_alloc, found.gpus_shared) == (2, 1, 1)
+    assert (found.shards, found.shared_gres) == (2 * OF_ONE[gres], gres)
     reading = slurm.port.read()
     parts = parts_of_node(found, [job for job in reading.jobs if not job.is_pending])
     assert parts is not None
-    assert [parts.room(Shape(gpus=n, gres="shard")) for n in (1, 2)] == [1, 0]
+    assert [parts.room(Shape(gpus=n * quarter, gres=gres)) for n in (1, 2)] == [1, 0]
     assert parts.room(Shape(gpus=1)) == 0
     slurm.clear()
 
 
-def test_more_shards_than_a_gpu_has_wait_for_ever(slurm: RealSlurm) -> None:
+@pytest.mark.parametrize("gres", OF_ONE)
+def test_more_shards_than_a_gpu_has_wait_for_ever(slurm: RealSlurm, gres: str) -> None:
     """Accepted, since the node has so many: the planner says why, and buys nothing for it."""
-    shared(slurm, "s2")
+    shared(slurm, f"two-{gres}", gres)
 
-    job = asking(slurm, "shard:5", "s2")
+    job = asking(slurm, f"{gres}:{OF_ONE[gres] + 1}", f"two-{gres}")
 
     until_settled(slurm, [job], {job})
     slurm.clear()
+
+
+def test_mps_of_all_gpus_is_given_away_and_the_prolog_hears_how_much(
+    slurm: RealSlurm, heard: Path
+) -> None:
+    """By `all_sharing`: without it the second job would wait for the first one's GPU."""
+    shared(slurm, "three", "mps")
+
+    jobs = [asking(slurm, "mps:60", "three") for _ in range(2)]
+    assert sorted(said_to_prolog(heard, job) for job in jobs) == ["0:60.", "1:60."]
+
+    slurm.cancel(*jobs)
+    assert said_to_prolog(heard, asking(slurm, "gpu:1", "three")) == "0:."
+    slurm.clear()
+
+
+def said_to_prolog(heard: Path, job: str) -> str:
+    file = heard / job
+    eventually(f"{job}'s prolog runs", lambda: file.exists() and file.read_text().endswith("\n"))
+    return file.read_text().strip()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.make import T4, T4_BIG, ZONE, job, snapshot
 from tidegate.core.model.cluster import Cluster, Partition, Pool
-from tidegate.core.model.devices import SHARD
+from tidegate.core.model.devices import MPS, SHARD
 from tidegate.core.model.ec2 import InstanceType, Market
 from tidegate.core.model.mig import profile
 from tidegate.core.model.slurm import Job
@@ -25,6 +25,8 @@ P4D = InstanceType(
 ONE_A100 = InstanceType("p4x.4xlarge", 12, 147_456, 1, "a100", profiles=PROFILES)
 SHARED_T4 = replace(T4, shards_per_gpu=4)
 SHARED_T4_BIG = replace(T4_BIG, shards_per_gpu=4)
+SERVED_T4 = replace(T4, shards_per_gpu=100, shared_gres=MPS)
+SERVED_T4_BIG = replace(T4_BIG, shards_per_gpu=100, shared_gres=MPS)
 USD = {"p4d.24xlarge": 22.0, "p4x.4xlarge": 3.0, T4.name: 0.5, T4_BIG.name: 3.9}
 
 
@@ -41,10 +43,15 @@ def asks(profile_name: str, count: int = 1, *, gpus: int = 1, **more: object) ->
     return job(str(number), gpus=gpus, gpu_type=f"a100_{profile_name}", count=count, **more)  # type: ignore[arg-type]
 
 
-def shards(job_id: int, number: int, **more: object) -> Job:
+def shards(job_id: int, number: int, gres: str = SHARD, **more: object) -> Job:
     """A job that wants so many shards of a GPU."""
     made = job(job_id, gpus=number, gpu_type="", **more)  # type: ignore[arg-type]
-    return replace(made, shape=replace(made.shape, gres=SHARD))
+    return replace(made, shape=replace(made.shape, gres=gres))
+
+
+def mps(job_id: int, percent: int, **more: object) -> Job:
+    """A job that wants so much of a GPU that MPS serves."""
+    return shards(job_id, percent, MPS, **more)
 
 
 def waiting(*jobs: Job, of: Cluster | None = None) -> Snapshot:

@@ -13,10 +13,13 @@ from tests.core.shared_gpus import (
     ONE_A100,
     P4D,
     PROFILES,
+    SERVED_T4,
+    SERVED_T4_BIG,
     SHARED_T4,
     SHARED_T4_BIG,
     asks,
     cut,
+    mps,
     shards,
     waiting,
 )
@@ -42,6 +45,7 @@ from tidegate.service.requests import fleet_request
 
 TYPES = {each.name: each for each in (P4D, ONE_A100)}
 SHARED = cut(SHARED_T4, SHARED_T4_BIG)
+SERVED = cut(SERVED_T4, SERVED_T4_BIG)
 
 
 def bought(made: Plan) -> list[tuple[str, int, str]]:
@@ -130,6 +134,7 @@ def test_a_node_for_jobs_without_gpus_is_cut_as_the_pool_says_first() -> None:
         (job(1, gpu_type=""), "which must name one of a100_1g.5gb, a100_1g.10gb"),
         (asks("3g.20gb", gpus=17, job_id=1), "holds 16 MIG instances 3g.20gb, the job asks 17"),
         (shards(1, 1), "the GPUs of p4d.24xlarge are not shared in shards"),
+        (mps(1, 50), "the GPUs of p4d.24xlarge are not shared in mps of any type"),
     ],
 )
 def test_a_job_that_no_layout_serves_hears_why(job_: Job, said: str) -> None:
@@ -203,9 +208,45 @@ def test_more_shards_than_a_gpu_has_are_refused_with_the_reason() -> None:
     assert "has 4 shards, the job asks 5 of one GPU" in why(made)
 
 
+def test_jobs_that_mps_serves_are_packed_onto_gpus_and_never_over_two() -> None:
+    """60 and 40 of a hundred, 30 and 60: what would be 190 of 200 takes two GPUs."""
+    jobs = [mps(1, 60), mps(2, 30), mps(3, 60), mps(4, 40)]
+    made = plan(waiting(*jobs, of=SERVED))
+    again = plan(snapshot(jobs, of=SERVED, records=records(made, SERVED)))
+
+    assert bought(made) == [("g4dn.xlarge", 2, "")]
+    assert len({each.by for each in made.served}) == 2
+    assert bought(again) == []
+
+
+@pytest.mark.parametrize(
+    ("job_", "said"),
+    [
+        (mps(1, 300), "has 100 mps, the job asks 300 of one GPU"),
+        (shards(1, 1), "are not shared in shards of any type"),
+    ],
+)
+def test_what_mps_does_not_serve_is_refused_with_the_reason(job_: Job, said: str) -> None:
+    made = plan(waiting(job_, of=SERVED))
+
+    assert bought(made) == []
+    assert said in why(made)
+
+
 def t4(*, gpus_alloc: int = 0, shared: int = 0) -> Node:
     one = node("i-1", SHARED_T4_BIG, state="MIXED+DYNAMIC_NORM", gpus_alloc=gpus_alloc)
     return replace(one, shards=16, gpus_shared=shared)
+
+
+def test_a_gpu_that_mps_serves_is_no_whole_one_and_takes_what_is_left() -> None:
+    sixty = replace(mps(1, 60), state="RUNNING", node_names=("i-1",))
+    node_ = replace(t4(shared=1, gpus_alloc=2), shards=400, shared_gres="mps")
+
+    fits = there(sixty, mps(4, 40), mps(5, 100), node_=node_, of=SERVED)
+    more = there(sixty, mps(4, 41), mps(5, 100), node_=node_, of=SERVED)
+    whole = there(sixty, mps(4, 40), job(5, gpus=2, memory_mib=1), node_=node_, of=SERVED)
+
+    assert [bool(bought(made)) for made in (fits, more, whole)] == [False, True, True]
 
 
 def test_a_gpu_of_which_a_shard_is_in_use_is_no_whole_one() -> None:

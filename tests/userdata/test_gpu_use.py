@@ -74,8 +74,9 @@ def test_parts_of_a_gpu_have_no_number_that_dcgm_knows(jobs: Path) -> None:
     assert told(jobs) == {}
 
 
-def test_of_gpus_in_shards_nobody_knows_whose_use_it_is(jobs: Path) -> None:
-    run(jobs, "prolog", "7", "0", gres="Name=gpu Type=l4 File=/dev/nvidia0\nName=shard Count=4\n")
+@pytest.mark.parametrize("shared", ["shard Count=4", "mps Count=100 Flags=all_sharing"])
+def test_of_gpus_that_jobs_share_nobody_knows_whose_use_it_is(jobs: Path, shared: str) -> None:
+    run(jobs, "prolog", "7", "0", gres=f"Name=gpu Type=l4 File=/dev/nvidia0\nName={shared}\n")
 
     assert told(jobs) == {}
 

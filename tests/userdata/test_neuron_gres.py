@@ -15,7 +15,7 @@ def gres_conf(folder: Path, accelerators: int) -> list[str]:
     env = {"PATH": os.environ["PATH"], "GRES": "neuron", "GPU_TYPE": "trainium", "GPUS": "0"}
     subprocess.run(
         ["bash", "-euo", "pipefail", "-c", f"{stage}\napply"],
-        env=env | {"ACCELERATORS": str(accelerators), "LAYOUT": "", "SHARDS": ""},
+        env=env | {"ACCELERATORS": str(accelerators), "LAYOUT": "", "SHARED": ""},
         check=True,
     )
     return (folder / "gres.node.conf").read_text().splitlines()

@@ -12,7 +12,7 @@ PROFILES = "1g.5gb 3g.20gb 4g.20gb"
 def shell(line: str, **settings: str) -> tuple[int, str]:
     done = subprocess.run(
         ["bash", "-c", f"set -euo pipefail; source {STAGE}; {line}"],
-        env={"PATH": "/usr/bin:/bin", "SHARDS": "", "MIG_PROFILES": PROFILES, **settings},
+        env={"PATH": "/usr/bin:/bin", "SHARED": "", "MIG_PROFILES": PROFILES, **settings},
         capture_output=True,
         text=True,
         check=False,
@@ -74,8 +74,9 @@ def test_slurm_is_told_each_type_once(words: str, told: str) -> None:
     assert shell(f"told {words}") == (0, told)
 
 
-def test_slurm_is_told_the_shards_of_all_gpus() -> None:
-    assert shell("told gpu l4 4 ''", SHARDS="3") == (0, "gpu:l4:4,shard:12")
+def test_slurm_is_told_the_shards_or_mps_of_all_gpus() -> None:
+    assert shell("told gpu l4 4 ''", SHARED="shard 3") == (0, "gpu:l4:4,shard:12")
+    assert shell("told gpu l4 4 ''", SHARED="mps 100") == (0, "gpu:l4:4,mps:400")
 
 
 @pytest.mark.parametrize(

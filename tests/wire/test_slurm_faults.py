@@ -36,8 +36,9 @@ def test_faults_of_accounting_are_told_to_who_has_it():
     assert len(rights) == 1
 
 
-def test_faults_of_shards_are_told_to_who_has_them():
-    changes = {"pools.t4.gpu": {"shards_per_gpu": 4}}
+@pytest.mark.parametrize("key", ["shards_per_gpu", "mps_per_gpu"])
+def test_faults_of_shards_are_told_to_who_has_them(key):
+    changes = {"pools.t4.gpu": {key: 4}}
     file = parse_cluster(yaml.safe_dump(good(changes)), "test.yaml")
 
     assert file.slurm.version == "23.11"

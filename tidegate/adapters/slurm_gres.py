@@ -5,15 +5,18 @@ Pure, and never in doubt: what is no GRES that Tidegate can buy is left out.
 
 import re
 
-from tidegate.core.model.devices import SHARD, Devices
+from tidegate.core.model.devices import SHARD, SHARED_GRES, Devices
 from tidegate.core.model.frozen import frozen
 
 # What Tidegate can buy: GPUs, and the Neuron devices of Trainium and Inferentia.
-GRES_NAMES = ("gpu", "neuron", SHARD)
+GRES_NAMES = ("gpu", "neuron", *SHARED_GRES)
 
-_NODE_GRES = re.compile(r"(gpu|neuron|shard)(?::([A-Za-z][^:,()=]*))?:([0-9]{1,9})", re.ASCII)
-# What is in use of shards: `shard:l4:1(IDX:0,2-3)` in 22.05, `shard:l4:5(3/4,2/4)` later.
-_SHARDS_USED = re.compile(r"shard(?::[^:,()]*)?:[0-9]+\((?:IDX:([0-9,-]+)|([0-9/,]+))\)", re.ASCII)
+_NODE_GRES = re.compile(r"(gpu|neuron|shard|mps)(?::([A-Za-z][^:,()=]*))?:([0-9]{1,9})", re.ASCII)
+# What is in use of shards: `shard:l4:1(IDX:0,2-3)` in 22.05, `shard:l4:5(3/4,2/4)` later; of mps
+# alike.
+_SHARDS_USED = re.compile(
+    r"(?:shard|mps)(?::[^:,()]*)?:[0-9]+\((?:IDX:([0-9,-]+)|([0-9/,]+))\)", re.ASCII
+)
 
 
 @frozen
@@ -24,6 +27,7 @@ class NodeGres:
     counts: tuple[tuple[str, int], ...] = ()
     shards: int = 0
     shared: int = 0
+    shared_gres: str = SHARD
 
     @property
     def count(self) -> int:
@@ -42,12 +46,14 @@ def node_gres(text: str) -> NodeGres:
     shared = sum(_gpus_shared(match) for match in _SHARDS_USED.finditer(text))
     # Brackets hold indices with commas of their own, as in `gpu:t4:2(IDX:0,2)`.
     found = _NODE_GRES.findall(re.sub(r"\([^()]*\)", "", text))
-    whole = [(name, gpu_type, int(count)) for name, gpu_type, count in found if name != SHARD]
+    whole = [(name, of, int(count)) for name, of, count in found if name not in SHARED_GRES]
+    shards = [(name, int(count)) for name, _, count in found if name in SHARED_GRES]
     return NodeGres(
         gres=whole[0][0] if whole else GRES_NAMES[0],
-        counts=tuple((gpu_type, count) for _, gpu_type, count in whole),
-        shards=sum(int(count) for name, _, count in found if name == SHARD),
+        counts=tuple((of, count) for _, of, count in whole),
+        shards=sum(count for _, count in shards),
         shared=shared,
+        shared_gres=shards[0][0] if shards else SHARD,
     )
 
 

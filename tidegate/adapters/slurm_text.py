@@ -165,6 +165,7 @@ def _node(line: str, slurm_user: str, opened: dict[str, str]) -> Node | None:
             address=value(fields.get("NodeAddr", "")),
             devices=devices(has, used),
             shards=has.shards,
+            shared_gres=has.shared_gres,
             gpus_shared=used.shared,
         )
     except KeyError as error:

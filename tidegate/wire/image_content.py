@@ -10,8 +10,8 @@ def needed(file: ClusterFile) -> Iterator[tuple[str, str]]:
     settings = file.gpu.values()
     if any(each.wanted_profiles for each in settings):
         yield "nvidia-mig-parted", "gpu.mig of a pool"
-    if any(each.mps for each in settings):
-        yield "nvidia-cuda-mps-control", "gpu.mps of a pool"
+    if any(each.has_mps for each in settings):
+        yield "nvidia-cuda-mps-control", "gpu.mps or gpu.mps_per_gpu of a pool"
     if file.efa:
         yield "/opt/amazon/efa_installed_packages", "efa of a pool"
     if file.lustre:

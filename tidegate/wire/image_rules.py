@@ -52,10 +52,16 @@ def _layouts(parts: Parts) -> Iterator[Problem]:
                 )
                 yield Problem(("pools", name, "gpu", key), f"{text} layout")
                 break
-            if other.shards_per_gpu != pool.gpu.shards_per_gpu:
+            counted, others = _counted(pool.gpu), _counted(other)
+            if counted != others:
                 text = f"{each.name} has another count in pool {seen[each.name]}; a type has one"
-                yield Problem(("pools", name, "gpu", "shards_per_gpu"), text)
+                yield Problem(("pools", name, "gpu", counted[0] or others[0]), text)
                 break
+
+
+def _counted(gpu: GpuModel) -> tuple[str, int]:
+    """What Slurm counts of each GPU: the key that says it, and how many."""
+    return gpu.shared_by, gpu.shards_per_gpu or gpu.mps_per_gpu or 0
 
 
 def _choices(parts: Parts) -> Iterator[Problem]:
@@ -77,12 +83,13 @@ def _shards_beside_layouts(parts: Parts) -> Iterator[Problem]:
     if not cut or (parts.slurm and parts.slurm.version >= "24.11"):
         return
     for name, pool in parts.pools.items():
-        if pool.gpu.shards_per_gpu:
+        if key := pool.gpu.shared_by:
+            counted = "shards are" if pool.gpu.shards_per_gpu else "mps is"
             text = (
                 f"and gpu.mig_profiles of pool {cut[0]}: before 24.11 Slurm starts jobs without"
-                " their instance where shards are counted; choose one, or another slurm.version"
+                f" their instance where {counted} counted; choose one, or another slurm.version"
             )
-            yield Problem(("pools", name, "gpu", "shards_per_gpu"), text)
+            yield Problem(("pools", name, "gpu", key), text)
 
 
 def _task_prolog(parts: Parts) -> Iterator[Problem]:
@@ -90,13 +97,13 @@ def _task_prolog(parts: Parts) -> Iterator[Problem]:
     slurm = parts.slurm
     own = [key for key in (slurm.settings if slurm else ()) if key.lower() == "taskprolog"]
     needs = bool(parts.job_role_keys) or any(
-        pool.efa or pool.job_role or pool.gpu.mig or pool.gpu.mig_profiles or pool.gpu.mps
+        pool.efa or pool.job_role or pool.gpu.mig or pool.gpu.mig_profiles or pool.gpu.has_mps
         for pool in parts.pools.values()
     )
     if own and needs and not parts.containers:
         text = (
-            "by Tidegate's own tasks hear of efa, mig, mig_profiles, mps and job_role, and Slurm"
-            " runs one: leave it out, or those"
+            "by Tidegate's own tasks hear of efa, mig, mig_profiles, mps, mps_per_gpu and job_role,"
+            " and Slurm runs one: leave it out, or those"
         )
         yield Problem(("slurm", "settings", own[0]), text)
 

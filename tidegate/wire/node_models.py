@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from tidegate.core.model.devices import MPS
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.mig import Profile, profile
 from tidegate.wire import names
@@ -84,6 +85,12 @@ class GpuModel(Section):
         description="into so many shards Slurm counts each GPU (--gres=shard:2); jobs share its"
         " memory, and nothing keeps them from each other's",
     )
+    mps_per_gpu: Annotated[int, Field(ge=2, le=1000)] | None = Field(
+        default=None,
+        description="what Slurm counts of MPS on each GPU, usually 100: a job with --gres=mps:25"
+        " then shares a GPU and may use a quarter of its multiprocessors. Nothing keeps its memory"
+        " from others",
+    )
     mps: bool = Field(
         default=False,
         description="a Multi-Process Service (MPS) for each job, so that its programs share GPUs",
@@ -94,13 +101,14 @@ class GpuModel(Section):
 
     @model_validator(mode="after")
     def _shares_one_way(self) -> Self:
-        ways = ("mig", "mig_profiles", "shards_per_gpu", "mps")
+        ways = ("mig", "mig_profiles", "shards_per_gpu", "mps_per_gpu", "mps")
         if len(asked := [way for way in ways if getattr(self, way)]) > 1:
             raise ValueError(f"{' and '.join(asked)}: choose one")
-        if self.shards_per_gpu and self.compute_mode not in (None, "default"):
+        if self.shared_by and self.compute_mode not in (None, "default"):
+            jobs = "two jobs" if self.shards_per_gpu else "jobs of two users"
             raise ValueError(
-                f"compute_mode {self.compute_mode} and shards_per_gpu: choose one, since only"
-                " compute_mode default lets two jobs on a GPU"
+                f"compute_mode {self.compute_mode} and {self.shared_by}: choose one, since only"
+                f" compute_mode default lets {jobs} on a GPU"
             )
         return self
 
@@ -108,6 +116,17 @@ class GpuModel(Section):
     def wanted_profiles(self) -> tuple[str, ...]:
         """Every MIG profile that nodes may have."""
         return (self.mig,) if self.mig else self.mig_profiles
+
+    @property
+    def shared_by(self) -> str:
+        """The key that has Slurm count parts of a GPU, "" for none."""
+        keys = ("shards_per_gpu", "mps_per_gpu")
+        return next((key for key in keys if getattr(self, key)), "")
+
+    @property
+    def has_mps(self) -> bool:
+        """Nodes start daemons of MPS."""
+        return bool(self.mps or self.mps_per_gpu)
 
     def cut(self, instance_type: InstanceType) -> InstanceType:
         """The type as Slurm sees it: with MIG, an instance of a GPU is a device.
@@ -118,6 +137,8 @@ class GpuModel(Section):
             return replace(instance_type, profiles=_profiles(instance_type, self.mig_profiles))
         if self.shards_per_gpu:
             return replace(instance_type, shards_per_gpu=self.shards_per_gpu)
+        if self.mps_per_gpu:
+            return replace(instance_type, shards_per_gpu=self.mps_per_gpu, shared_gres=MPS)
         count = mig_instances(instance_type.name, self.mig) if self.mig else 0
         if not count or not self.mig:
             return instance_type

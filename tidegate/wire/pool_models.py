@@ -56,7 +56,7 @@ class LimitsModel(Section):
     gpus: PositiveCount | None = Field(
         default=None,
         description="GPUs at the same time; with gpu.mig, instances of them; with"
-        " gpu.mig_profiles or gpu.shards_per_gpu whole ones",
+        " gpu.mig_profiles, gpu.shards_per_gpu or gpu.mps_per_gpu whole ones",
     )
     vcpus: PositiveCount | None = Field(default=None, description="vCPUs at the same time")
     memory_gib: PositiveNumber | None = Field(

@@ -257,7 +257,7 @@ def _containers(parts: Parts) -> Iterator[Problem]:
         return
     text = "needs Slurm's TaskProlog, with which tasks in containers of pyxis fail"
     for name, pool in parts.pools.items():
-        for key in ("mig", "mig_profiles", "mps"):
+        for key in ("mig", "mig_profiles", "mps", "mps_per_gpu"):
             if getattr(pool.gpu, key):
                 yield Problem(("pools", name, "gpu", key), text)
 

@@ -20,7 +20,9 @@ apply() {
     [[ -z $LAYOUT ]] || return 0
     ((GPUS > 1)) || files=/dev/nvidia0
     echo "Name=gpu Type=$GPU_TYPE File=$files" >/etc/slurm/gres.node.conf
-    [[ -z $SHARDS ]] || echo "Name=shard Count=$((GPUS * SHARDS))" >>/etc/slurm/gres.node.conf
+    # Without the flag Slurm gives away mps of one GPU of a node at a time (gres.conf(5)).
+    [[ -z $SHARED ]] ||
+        echo "Name=${SHARED% *} Count=$((GPUS * ${SHARED#* })) Flags=all_sharing" >>/etc/slurm/gres.node.conf
 }
 
 # AWS's own accelerators: the driver of the image makes a device file for each. A dynamic node that tells

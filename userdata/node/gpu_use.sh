@@ -11,9 +11,9 @@ readonly PROLOG=/etc/tidegate/prolog.d/60-gpu-jobs.sh EPILOG=/etc/tidegate/epilo
 prolog() {
     cat <<'END_OF_PROLOG'
 #!/bin/bash
-# No job fails by this. Parts of a GPU have other names, and one in shards has several jobs.
+# No job fails by this. Parts of a GPU have other names, and one in shards or mps has several jobs.
 [[ ! -s /etc/tidegate/mig ]] || exit 0
-! grep -qs ^Name=shard /etc/slurm/gres.node.conf || exit 0
+! grep -qs '^Name=[ms]' /etc/slurm/gres.node.conf || exit 0
 for gpu in ${SLURM_JOB_GPUS//,/ }; do
     [[ $gpu == *[!0-9]* ]] || echo "$SLURM_JOB_ID" >"/run/tidegate/gpu-jobs/$gpu"
 done 2>/dev/null

@@ -83,8 +83,8 @@ told() {
             printf ',%s:%s_%s:%s' "$1" "${2%%_[1-7]g.*}" "${profile//+/.}" "$count"
         done)
         echo "${gres#,}"
-    elif [[ -n $SHARDS ]]; then
-        echo "$1:$2:$3,shard:$(($3 * SHARDS))"
+    elif [[ -n $SHARED ]]; then
+        echo "$1:$2:$3,${SHARED% *}:$(($3 * ${SHARED#* }))"
     else
         echo "$1:$2:$3"
     fi

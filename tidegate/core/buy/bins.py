@@ -9,7 +9,7 @@ from tidegate.core.buy.parts import Parts, parts_of_node, parts_of_type
 from tidegate.core.demand.demand import Need
 from tidegate.core.demand.fit import satisfies
 from tidegate.core.model.cluster import Pool
-from tidegate.core.model.devices import SHARD
+from tidegate.core.model.devices import SHARED_GRES
 from tidegate.core.model.ec2 import InstanceType, Offering
 from tidegate.core.model.slurm import Job, Node, Shape
 
@@ -271,7 +271,7 @@ class Bins:
     def first(self, need: Need, start: int) -> int:
         """The position of the first bin from `start` on that takes the job; past the end: none."""
         order, shape, pools = self._order, need.shape, need.pools
-        gpus = 0 if shape.gres == SHARD else shape.gpus
+        gpus = 0 if shape.gres in SHARED_GRES else shape.gpus
         cpus, memory_mib = shape.cpus, shape.memory_mib
         for position in range(start, len(order)):
             each = order[position]

@@ -50,7 +50,7 @@ class Instances:
 @frozen
 class Shards:
     """GPUs that are taken whole or in shards: `gpus` that nobody has, and `opened`, what is free of
-    those that have shards in use.
+    those that have shards in use. `gres`: shard, or mps, which Slurm gives away alike.
 
     Slurm gives a job all its shards on one GPU, and no GPU of which a shard is in use.
     Source: Slurm's GRES guide, "Sharding"; tests/contracts/test_shares_contract.py tries it.
@@ -60,17 +60,18 @@ class Shards:
     per_gpu: int
     gpus: int
     opened: tuple[int, ...] = ()
+    gres: str = SHARD
 
     def room(self, shape: Shape) -> int:
         if shape.gpu_type not in ("", self.gpu_type):
             return 0
-        if shape.gres != SHARD:
+        if shape.gres != self.gres:
             return self.gpus // shape.gpus if shape.gres == "gpu" else 0
         there = sum(free // shape.gpus for free in self.opened)
         return there + self.gpus * (self.per_gpu // shape.gpus)
 
     def less(self, shape: Shape, count: int) -> "Shards":
-        if shape.gres != SHARD:
+        if shape.gres != self.gres:
             return replace(self, gpus=self.gpus - shape.gpus * count)
         gpus, opened = self.gpus, list(self.opened)
         for _ in range(count):
@@ -83,7 +84,7 @@ class Shards:
         return replace(self, gpus=gpus, opened=tuple(sorted(opened)))
 
     def plus(self, shape: Shape, before: "Parts | None") -> "Shards":
-        if shape.gres != SHARD:
+        if shape.gres != self.gres:
             return replace(self, gpus=self.gpus + shape.gpus)
         assert isinstance(before, Shards)
         opened = list(self.opened)
@@ -110,17 +111,20 @@ def parts_of_node(node: Node, jobs: Sequence[Job]) -> Parts | None:
     if not node.shards or not node.gpus:
         return None
     per_gpu, shared = node.shards // node.gpus, node.gpus_shared
-    used = sum(job.shape.gpus for job in jobs if job.shape.gres == SHARD)
+    used = sum(job.shape.gpus for job in jobs if job.shape.gres == node.shared_gres)
     free = max(shared * per_gpu - used, 0)
     opened = (-(-free // shared),) if free else ()
-    return Shards(node.gpu_type, per_gpu, node.gpus - node.gpus_alloc - shared, opened)
+    whole = node.gpus - node.gpus_alloc - shared
+    return Shards(node.gpu_type, per_gpu, whole, opened, node.shared_gres)
 
 
 def parts_of_type(of: InstanceType, layout: str) -> Parts | None:
     """The same of a whole node that boots; of one whose layout nobody knows nothing is told."""
     if of.profiles:
         return Instances(devices(layout, of.profiles))
-    return Shards(of.gpu_type, of.shards_per_gpu, of.gpus) if of.shards_per_gpu else None
+    if not of.shards_per_gpu:
+        return None
+    return Shards(of.gpu_type, of.shards_per_gpu, of.gpus, gres=of.shared_gres)
 
 
 def parts_freed(parts: Parts, node: Node, soon: Sequence[Job], *, is_all: bool) -> Parts:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from tidegate.core.buy.fillers import Item
 from tidegate.core.demand.fit import part_of_gpu
-from tidegate.core.model.devices import SHARD
+from tidegate.core.model.devices import SHARED_GRES
 from tidegate.core.model.ec2 import TAG_VALUE_MAX
 from tidegate.core.model.mig import Counts, Profile, layout_text, layouts, plus
 from tidegate.core.model.slurm import Shape
@@ -46,7 +46,11 @@ def _by_part(item: Item) -> tuple[float, int, int]:
     )
     shape = item.group.need.shape
     part = max((part_of_gpu(shape, each) for each in entries), default=0.0)
-    return (-part if shape.gres == SHARD else -part / shape.gpus), -shape.gpus, item.group.number
+    return (
+        (-part if shape.gres in SHARED_GRES else -part / shape.gpus),
+        -shape.gpus,
+        item.group.number,
+    )
 
 
 @dataclass(slots=True)
@@ -147,7 +151,7 @@ class _Cut:
 
 
 class _Counted:
-    """GPUs that Slurm gives away in shards."""
+    """GPUs that Slurm gives away in shards, or by MPS."""
 
     def __init__(self, per_gpu: int, gpus: int) -> None:
         self._free = [per_gpu] * gpus

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tidegate.core.model.cluster import Pool
-from tidegate.core.model.devices import SHARD
+from tidegate.core.model.devices import SHARD, SHARED_GRES
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.mig import SLICES
 from tidegate.core.model.slurm import Shape
@@ -11,7 +11,7 @@ from tidegate.core.model.slurm import Shape
 
 def lacks(shape: Shape, instance_type: InstanceType) -> str:
     """The first dimension in which one node of this type is too small, "" when it fits."""
-    if shape.gpus and (shape.gres == SHARD or instance_type.profiles):
+    if shape.gpus and (shape.gres in SHARED_GRES or instance_type.profiles):
         if why := _lacks_shares(shape, instance_type):
             return why
     elif shape.gpus and instance_type.gpus and shape.gres != instance_type.gres:
@@ -33,8 +33,9 @@ def lacks(shape: Shape, instance_type: InstanceType) -> str:
 
 def part_of_gpu(shape: Shape, of: InstanceType) -> float:
     """How many GPUs of a node of this type the shape's parts are; 0.0: it asks for no part."""
-    if shape.gres == SHARD:
-        return shape.gpus / of.shards_per_gpu if of.shards_per_gpu else 0.0
+    if shape.gres in SHARED_GRES:
+        most = _shards_of_one(shape, of)
+        return shape.gpus / most if most else 0.0
     asked = (each for each in of.profiles if each.gpu_type == shape.gpu_type)
     return sum(shape.gpus * each.size / SLICES for each in asked)
 
@@ -49,9 +50,8 @@ def share(shape: Shape, of: InstanceType) -> float:
 
 def has_devices(shape: Shape, instance_type: InstanceType) -> int:
     """How many devices such a node has of the kind that the shape asks for; of shards, one GPU."""
-    if shape.gres == SHARD:
-        is_theirs = shape.gpu_type in ("", instance_type.gpu_type)
-        return instance_type.shards_per_gpu if is_theirs else 0
+    if shape.gres in SHARED_GRES:
+        return _shards_of_one(shape, instance_type)
     if instance_type.profiles:
         asked = (each for each in instance_type.profiles if each.gpu_type == shape.gpu_type)
         return sum(instance_type.gpus * each.most for each in asked)
@@ -59,16 +59,22 @@ def has_devices(shape: Shape, instance_type: InstanceType) -> int:
     return instance_type.gpus * (is_kind and shape.gpu_type in ("", instance_type.gpu_type))
 
 
+def _shards_of_one(shape: Shape, of: InstanceType) -> int:
+    """Into how many of what the shape asks for Slurm counts a GPU of this type."""
+    is_theirs = shape.gres == of.shared_gres and shape.gpu_type in ("", of.gpu_type)
+    return of.shards_per_gpu if is_theirs else 0
+
+
 def _lacks_shares(shape: Shape, instance_type: InstanceType) -> str:
-    """The same of a job that asks for shards, or for an instance of a GPU that nodes cut (MIG)."""
+    """The same of a job that asks for shards, for mps, or for an instance of MIG."""
     name = instance_type.name
-    if shape.gres == SHARD:
-        most = instance_type.shards_per_gpu
-        if not most or shape.gpu_type not in ("", instance_type.gpu_type):
-            return f"the GPUs of {name} are not shared in shards of {shape.gpu_type or 'any type'}"
-        if shape.gpus > most:
-            return f"a GPU of {name} has {most} shards, the job asks {shape.gpus} of one GPU"
-        return ""
+    if shape.gres in SHARED_GRES:
+        most, kind = _shards_of_one(shape, instance_type), shape.gpu_type or "any type"
+        shards = "shards" if shape.gres == SHARD else shape.gres
+        if not most:
+            return f"the GPUs of {name} are not shared in {shards} of {kind}"
+        few = f"a GPU of {name} has {most} {shards}, the job asks {shape.gpus} of one GPU"
+        return few if shape.gpus > most else ""
     for each in instance_type.profiles:
         if shape.gres == "gpu" and shape.gpu_type == each.gpu_type:
             most = instance_type.gpus * each.most

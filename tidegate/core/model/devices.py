@@ -1,9 +1,10 @@
-"""GRES of which a GPU gives several: shards, and instances of MIG."""
+"""GRES of which a GPU gives several: shards, shares of MPS, and instances of MIG."""
 
 from tidegate.core.model.frozen import frozen
 
-# The GRES of which a GPU gives several; what Slurm's guide calls sharding.
-SHARD = "shard"
+# What Slurm's guide calls shared GRES: a GPU gives several of one of these.
+SHARD, MPS = "shard", "mps"
+SHARED_GRES = (SHARD, MPS)
 
 
 @frozen

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
+from tidegate.core.model.devices import SHARD
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.mig import Profile
 
@@ -103,6 +104,7 @@ class InstanceType:
     #: MIG profiles of which each node gets a layout of its own; none: its GPUs are all alike
     profiles: tuple[Profile, ...] = ()
     shards_per_gpu: int = 0  #: into so many shards Slurm counts each GPU; 0: none
+    shared_gres: str = SHARD  #: GRES of these shards: shard or mps
 
     @property
     def slurm_memory_mib(self) -> int:

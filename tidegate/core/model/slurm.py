@@ -5,7 +5,7 @@ from dataclasses import field
 from enum import StrEnum
 from typing import Self
 
-from tidegate.core.model.devices import Devices
+from tidegate.core.model.devices import SHARD, Devices
 from tidegate.core.model.ended import EndedJob
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.gpu_use import GpuUse
@@ -168,6 +168,7 @@ class Node:
     address: str = ""  #: where slurmctld reaches it; empty: not told
     devices: tuple[Devices, ...] = ()  #: its GPUs by type, where they are of several types
     shards: int = 0  #: shards of its GPUs
+    shared_gres: str = SHARD  #: GRES of these shards: shard or mps
     gpus_shared: int = 0  #: GPUs of which shards are in use; no job gets them whole
 
 
@@ -180,7 +181,7 @@ class Shape:
     cpus: int = 1  #: CPUs
     memory_mib: int = 0  #: MiB of memory
     is_exclusive: bool = False  #: no other job on the node
-    gres: str = "gpu"  #: GRES name: gpu, neuron or shard
+    gres: str = "gpu"  #: GRES name: gpu, neuron, shard or mps
 
     def __str__(self) -> str:
         kind = self.gpu_type or ("GPU" if self.gres == "gpu" else self.gres)

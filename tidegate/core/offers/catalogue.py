@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from tidegate.core.model.devices import SHARD
 from tidegate.core.model.ec2 import InstanceType, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.slurm import Shape
@@ -249,7 +248,7 @@ def _share_ladders(types: Sequence[InstanceType]) -> dict[str, _Ladder]:
     for number, each in enumerate(types):
         parts = {f"gpu:{one.gpu_type}": each.gpus * one.most for one in each.profiles}
         if each.shards_per_gpu:
-            names = (f"{SHARD}:", f"{SHARD}:{each.gpu_type}")
+            names = (f"{each.shared_gres}:", f"{each.shared_gres}:{each.gpu_type}")
             parts |= dict.fromkeys(names, each.shards_per_gpu)
         for gres, count in parts.items():
             most.setdefault(gres, [0.0] * len(types))[number] = count
