@@ -44,6 +44,19 @@ def test_names_with_colons_are_shown_as_they_are_written(tmp_path):
     )
 
 
+def test_a_reservation_that_is_over_is_told(tmp_path):
+    file, was = tmp_path / "dev.yaml", "capacity_types: [spot, on-demand] # spot is tried first"
+    text = Path(DEV).read_text().replace(was, "capacity_types: [reserved, spot]")
+    one = "id: cr-0a1b2c3d4e5f60001, kind: reserved, instance_type: g4dn.xlarge, zone: us-east-1a"
+    begun = f"reservations: [{{{one}, count: 1, starts_at: '2020-01-01T00:00:00Z'"
+    ended = "reservations[0]: cr-0a1b2c3d4e5f60001 ended on 2020-02-01 00:00 UTC; take it out"
+
+    file.write_text(f"{text}\n{begun}, ends_at: '2020-02-01T00:00:00Z'}}]\n")
+    assert ended in run("validate", str(file)).output
+    file.write_text(f"{text}\n{begun}}}]\n")
+    assert "ended on" not in run("validate", str(file)).output
+
+
 def test_every_file_is_checked_and_every_problem_shown(tmp_path):
     bad = tmp_path / "bad.yaml"
     bad.write_text(Path(DEV).read_text().replace("weight: 50", "weight: 500\n    wieght: 3"))

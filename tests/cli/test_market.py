@@ -136,8 +136,12 @@ def test_a_region_of_which_nothing_is_known_is_not_played(lab: Path) -> None:
     ("name", "text", "words"),
     [
         ("on_demand.csv", "instance_type,usd\ng5.xlarge,1", "the columns usd_per_hour are missing"),
-        ("on_demand.csv", "instance_type,usd_per_hour\ng5.xlarge,dear", "'dear' is no price"),
-        ("on_demand.csv", "instance_type,usd_per_hour\ng5.xlarge", "line 2: not 2 fields"),
+        (
+            "on_demand.csv",
+            "instance_type,usd_per_hour\ng5.xlarge,dear",
+            "must be a number of at least 0, is dear",
+        ),
+        ("on_demand.csv", "instance_type,usd_per_hour\ng5.xlarge", "line 2: must have 2 fields"),
         ("spot_price_history.json", "[", "spot_price_history.json"),
     ],
 )

@@ -15,6 +15,7 @@ from tidegate.sim.replay.run import replay
 from tidegate.sim.replay.state import EPOCH_S
 from tidegate.sim.replay.steps import Steps
 
+PRICED = "instance_type,zone,spot\nx,y,1\n"
 XLARGE = Offering("g5.xlarge", "us-east-1a", Market.SPOT)
 
 
@@ -212,12 +213,19 @@ def test_steps_add_up_over_any_span():
     ("name", "text", "said"),
     [
         ("hazards.csv", "instance_type,zone\nx,y\n", "line 1"),
+        ("hazards.csv", f"{'x' * 200_000},zone\nx,y\n", "line 1: is no CSV: field larger"),
+        ("spot_prices.csv", f"{PRICED}x,{'y' * 200_000},1\n", "line 3: is no CSV: field larger"),
+        ("spot_prices.csv", "instance_type,zone,spot,spot\nx,y,1,2\n", "line 1: names spot twice"),
         ("hazards.csv", "instance_type,zone,hazard_per_hour\nx,y,often\n", "line 2"),
         ("spot_prices.csv", "instance_type,zone,spot\nx,y\n", "line 2"),
-        ("spot_prices.csv", "instance_type,zone,spot\nx,y,1,2\n", "line 2: not 3 fields"),
+        ("spot_prices.csv", "instance_type,zone,spot\nx,y,1,2\n", "line 2: must have 3 fields"),
         ("spot_prices.csv", "instance_type,zone,spot\nx,y,-1\n", "line 2"),
         ("spot_prices.csv", "instance_type,zone,spot\nx,y,nan\n", "line 2"),
-        ("spot_prices.csv", "instance_type,zone,spot,at_s\nx,y,1,soon\n", "line 2: 'soon'"),
+        (
+            "spot_prices.csv",
+            "instance_type,zone,spot,at_s\nx,y,1,soon\n",
+            "line 2: must be a number of at least 0, is soon",
+        ),
         ("spot_price_history.json", "[]", "the file"),
         ("spot_price_history.json", history(("now", "1")), "SpotPriceHistory.0.Timestamp"),
         ("spot-advisor-data.json", '{"spot_advisor": {"a": {"b": {"c": {"r": 9}}}}}', r".*\.c\.r"),

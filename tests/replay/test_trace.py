@@ -35,10 +35,10 @@ def test_csv_jobs_come_in_the_order_of_their_submission():
     ("line", "said"),
     [
         ("a,1,2", "line 3: 3 fields instead of 6"),
-        ("a,x,2,1,1,p", "line 3: submit_s is no number: 'x'"),
-        ("a,1,nan,1,1,p", "line 3: duration_s is nan"),
-        ("a,1,-2,1,1,p", "line 3: duration_s is -2"),
-        ("a,1,2,1,0,p", "line 3: nodes is no number of at least 1: '0'"),
+        ("a,x,2,1,1,p", "line 3: submit_s must be a number, is 'x'"),
+        ("a,1,nan,1,1,p", "line 3: duration_s must be 0-100,000,000,000 seconds, is nan"),
+        ("a,1,-2,1,1,p", "line 3: duration_s must be 0-100,000,000,000 seconds, is -2"),
+        ("a,1,2,1,0,p", "line 3: nodes must be a whole number, 1-9,999,999, is '0'"),
         (",1,2,1,1,p", "line 3: job_id is empty"),
         ("ok,1,2,1,1,p", "line 3: job ok is in line 2 already"),
     ],
@@ -53,6 +53,15 @@ def test_a_broken_line_is_named_and_skipped_only_when_asked(line, said):
     assert str(caught.value) == said
     assert [str(each) for each in lenient.broken] == [said]
     assert len(lenient.jobs) == 1
+
+
+@pytest.mark.parametrize("header", [CSV.replace("submit_s", "submit_s,submit_s"), SACCT])
+def test_a_column_that_is_there_twice_is_refused(header):
+    """Else the last one would count, without a word."""
+    twice = header if header.startswith("job_id") else header.replace("Submit|", "Submit|Submit|")
+
+    with pytest.raises(BadTrace, match=r"line 1: names [Ss]ubmit(_s)? twice: keep one"):
+        read_trace(twice)
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "JobID|Submit\n1|2\n", CSV])

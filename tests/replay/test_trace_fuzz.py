@@ -57,8 +57,14 @@ def test_any_text(text):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (SACCT + sacct(ReqTRES="mem=1.2.3G"), "line 2: ReqTRES has mem=1.2.3G"),
-        (SACCT + sacct(NNodes=DIGITS), "line 2: NNodes is no number of at least 1: '9999"),
+        (
+            SACCT + sacct(ReqTRES="mem=1.2.3G"),
+            "line 2: ReqTRES must have mem like 4096M or 1.5G, has mem=1.2.3G",
+        ),
+        (
+            SACCT + sacct(NNodes=DIGITS),
+            "line 2: NNodes must be a whole number, 1-9,999,999, is '9999",
+        ),
         (
             SACCT + sacct(End="2046-03-02T09:10:00"),
             "line 2: it ran for 7,305 days, more than 366: was a clock wrong? leave the line out",

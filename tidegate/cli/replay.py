@@ -68,8 +68,6 @@ def replay(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Play a job history on cluster files: cost and waits. Exit code 3: --fail-if says so."""
-    from tidegate.core.model.errors import BadConfig
-
     names = _policies(policy or ["tidegate"])
     if is_frontier and (len(cluster) > 1 or policy):
         said = "takes one --cluster and no --policy: it plays the peers by itself"
@@ -78,15 +76,9 @@ def replay(
     told = _Told(history.name, output, json_file, report)
     if is_frontier:
         outcomes = _frontier(asked, told, boot, sigma, seed)
-        _judge(asked, outcomes)
-        return
-    try:
-        ended = _played(asked, names, boot_s=boot, sigma=sigma, seed=seed)
-    except BadConfig as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(code=1) from error
-    _tell(ended, told)
-    _judge(asked, [each.outcome for each in ended])
+    else:
+        outcomes = _compared(asked, told, names, boot, sigma, seed)
+    _judge(asked, outcomes)
 
 
 def _judge(asked: "_Asked", outcomes: "list[Outcome]") -> None:
@@ -197,16 +189,25 @@ def _played(
     return ended
 
 
-def _tell(ended: "list[Replayed]", told: _Told) -> None:
-    """The table, and the files that were asked for."""
+def _compared(
+    asked: _Asked, told: _Told, names: list[str], boot_s: float | None, sigma: float, seed: int
+) -> "list[Outcome]":
+    """Play every policy, and tell it as was asked."""
+    from tidegate.core.model.errors import BadConfig
     from tidegate.sim.replay.show import as_text
 
+    try:
+        ended = _played(asked, names, boot_s=boot_s, sigma=sigma, seed=seed)
+    except BadConfig as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(code=1) from error
     outcomes = [each.outcome for each in ended]
     told.figures(as_text(outcomes), outcomes)
     if told.report:
         from tidegate.sim.replay.draw import as_html
 
         told.report.write_text(as_html(ended, told.history), encoding="utf-8")
+    return outcomes
 
 
 def _market_files(folder: Path | None) -> dict[str, str]:

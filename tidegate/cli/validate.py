@@ -1,5 +1,7 @@
 """`tidegate validate`: what is wrong with cluster files, by themselves and in the account."""
 
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -75,8 +77,7 @@ def validate(
 
 def _verdict(file: Path, console: "Console", *, live: bool, clients: "Clients | None") -> Verdict:
     """Print what is to say about one cluster file, and return it."""
-    import time
-
+    from tidegate.adapters.clock import SystemClock
     from tidegate.core.model.errors import BadConfig
     from tidegate.wire import boot_budget
     from tidegate.wire.advice import notes as advice_notes
@@ -95,9 +96,9 @@ def _verdict(file: Path, console: "Console", *, live: bool, clients: "Clients | 
     wrong = [str(each) for each in found if each.is_error]
     warnings = [str(each) for each in found if not each.is_error]
     console.print(f"{file}: {'cannot boot' if wrong else 'ok'}, {read.summary()}")
-    advice = read.slurm.advice
-    unheeded = advice_notes(advice, read.advised, time.time()) if advice else ()
-    notes = (*read.notes, *boot_budget.notes(read), *unheeded)
+    advice, now_s = read.slurm.advice, SystemClock().now_s()
+    unheeded = advice_notes(advice, read.advised, now_s) if advice else ()
+    notes = (*read.notes, *_ended(read, now_s), *boot_budget.notes(read), *unheeded)
     for note in notes:
         console.print(f"  {note}")
     for each in found:
@@ -120,6 +121,14 @@ def _verdict(file: Path, console: "Console", *, live: bool, clients: "Clients | 
         notes=notes,
         not_checked=tuple(unknown),
     )
+
+
+def _ended(read: "ClusterFile", now_s: float) -> Iterator[str]:
+    """Reservations that are over: they harm nothing, and nobody buys in them."""
+    for index, each in enumerate(read.cluster.reservations):
+        if each.ends_at_s is not None and each.ends_at_s <= now_s:
+            at = datetime.fromtimestamp(each.ends_at_s, UTC)
+            yield f"reservations[{index}]: {each.id} ended on {at:%Y-%m-%d %H:%M} UTC; take it out"
 
 
 def _asked(

@@ -1,6 +1,5 @@
 """What is known of a region's market: from AWS, or from files in a folder of the region's name."""
 
-import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,9 +13,11 @@ from tidegate.adapters.transfer_prices import usd_per_gb
 from tidegate.cli.quotas import Quotas
 from tidegate.core.model.errors import BadConfig, TidegateError
 from tidegate.core.model.market import Quote
+from tidegate.sim.replay.csv_rows import BadCsv, csv_rows
 from tidegate.sim.replay.market import FILES, HISTORY, PRICES
 from tidegate.wire.finite import parse_json
 from tidegate.wire.prices import has_price_list
+from tidegate.wire.problems import shown
 from tidegate.wire.yaml_file import read_text
 
 # Beside the files of a replay's market.
@@ -115,18 +116,13 @@ def from_files(folder: Path, region: str, own: str, types: Sequence[str]) -> Tol
     return told
 
 
-def _rows(path: Path, columns: Iterable[str]) -> list[dict[str, str]]:
+def _rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
     if not path.is_file():
         return []
-    reader = csv.DictReader(read_text(path).splitlines())
-    missing = [each for each in columns if each not in (reader.fieldnames or ())]
-    if missing:
-        raise BadConfig(f"{path}: the columns {', '.join(missing)} are missing")
-    rows = list(reader)
-    for line, row in enumerate(rows, start=2):
-        if None in row or None in row.values():
-            raise BadConfig(f"{path}, line {line}: not {len(reader.fieldnames or ())} fields")
-    return rows
+    try:
+        return [row for _, row in csv_rows(read_text(path), columns, path)]
+    except BadCsv as error:
+        raise BadConfig(str(error)) from error
 
 
 def _number(path: Path, text: str) -> float:
@@ -135,17 +131,15 @@ def _number(path: Path, text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < 1e6:
-        raise BadConfig(f"{path}: {text!r} is no price of at least 0")
+        raise BadConfig(f"{path}: a price must be a number of at least 0, is {shown(text)}")
     return value
 
 
 def _zones(files: Mapping[str, str]) -> Iterable[str]:
     """The zones that the spot prices name; what is wrong with a file is told as it is played."""
-    yield from (
-        row.get("zone") or "*" for row in csv.DictReader(files.get(PRICES, "").splitlines())
-    )
     try:
+        yield from (row["zone"] or "*" for _, row in csv_rows(files.get(PRICES, ""), (), PRICES))
         found: Any = parse_json(files.get(HISTORY) or "{}")
         yield from (each["AvailabilityZone"] for each in found.get("SpotPriceHistory", ()))
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (BadCsv, ValueError, KeyError, TypeError, AttributeError):
         return

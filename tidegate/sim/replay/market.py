@@ -1,6 +1,5 @@
 """Spot prices by zone and time and what EC2 has of each offering, from files beside a history."""
 
-import csv
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from datetime import datetime
@@ -11,6 +10,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.frozen import frozen
+from tidegate.sim.replay.csv_rows import BadCsv, csv_rows, cut
 from tidegate.sim.replay.steps import Steps
 from tidegate.wire.finite import FINITE
 
@@ -123,21 +123,17 @@ def _market(name: str, line: int, row: Mapping[str, str]) -> Market:
     try:
         return Market(row.get("market", Market.SPOT))
     except ValueError:
-        raise BadMarket(f"{name}, line {line}: there is no market {row['market']!r}") from None
+        text = f"market must be {' or '.join(Market)}, is {cut(row['market'])}"
+        raise BadMarket(f"{name}, line {line}: {text}") from None
 
 
 def _rows(name: str, text: str, columns: tuple[str, ...]) -> list[tuple[int, dict[str, str]]]:
     if not text:
         return []
-    reader = csv.DictReader(text.splitlines())
-    missing = [column for column in columns if column not in (reader.fieldnames or ())]
-    if missing:
-        raise BadMarket(f"{name}, line 1: the columns {', '.join(missing)} are missing")
-    rows = list(enumerate(reader, start=2))
-    for line, row in rows:
-        if None in row or None in row.values():
-            raise BadMarket(f"{name}, line {line}: not {len(reader.fieldnames or ())} fields")
-    return rows
+    try:
+        return csv_rows(text, columns, name)
+    except BadCsv as error:
+        raise BadMarket(str(error)) from None
 
 
 def _number(name: str, line: int, text: str) -> float:
@@ -146,7 +142,7 @@ def _number(name: str, line: int, text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < 1e11:
-        raise BadMarket(f"{name}, line {line}: {text!r} is no number of at least 0")
+        raise BadMarket(f"{name}, line {line}: must be a number of at least 0, is {cut(text)}")
     return value
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.slurm import Job
+from tidegate.sim.replay.csv_rows import cut
 
 # What a CSV file must have; `user`, `account`, `time_limit_s`, `cpus`, `memory_mib` (each per
 # node), `gpu_type` and `constraint` may be there.
@@ -25,7 +26,8 @@ MAX_JOB_DAYS = 366
 MAX_SPAN_DAYS = 5 * 366
 DAY_S = 86400.0
 
-SHOWN_CHARS = 60
+# Of a column: 3,000 years of seconds, and as many jobs, nodes or GPUs as nobody has.
+MOST_S, MOST_COUNT = 1e11, 9_999_999
 
 MIB = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024, "": 1 / 1024 / 1024}
 
@@ -106,6 +108,8 @@ def read_trace(text: str, *, is_lenient: bool = False) -> Trace:
     missing = [name for name in wanted if name not in columns]
     if missing:
         raise BadTrace(f"line 1: the columns {', '.join(missing)} are missing")
+    if twice := sorted({name for name in columns if name and columns.count(name) > 1}):
+        raise BadTrace(f"line 1: names {', '.join(map(cut, twice))} twice: keep one")
     trace = _read(lines[1:], columns, is_sacct=is_sacct)
     if trace.broken and not is_lenient:
         told = "\n".join(str(each) for each in trace.broken[:10])
@@ -199,18 +203,13 @@ def _csv_job(values: Mapping[str, str]) -> TraceJob:
     )
 
 
-def _cut(text: str) -> str:
-    """Of a value what fits into a message."""
-    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}..."
-
-
 def _seconds(values: Mapping[str, str], name: str) -> float:
     try:
         value = float(values[name])
     except ValueError:
-        raise BadLine(f"{name} is no number: {_cut(values[name])!r}") from None
-    if not 0 <= value < 1e11:
-        raise BadLine(f"{name} is {_cut(values[name])}")
+        raise BadLine(f"{name} must be a number, is {cut(values[name])!r}") from None
+    if not 0 <= value < MOST_S:
+        raise BadLine(f"{name} must be 0-{MOST_S:,.0f} seconds, is {cut(values[name])}")
     return value
 
 
@@ -218,13 +217,13 @@ def _count(values: Mapping[str, str], name: str, least: int) -> int:
     text = values[name]
     found = _whole(text)
     if found is None or found < least:
-        raise BadLine(f"{name} is no number of at least {least}: {_cut(text)!r}")
+        raise BadLine(f"{name} must be a whole number, {least}-{MOST_COUNT:,}, is {cut(text)!r}")
     return found
 
 
 def _whole(text: str) -> int | None:
     """A count as histories have them; None: it is none."""
-    return int(text) if re.fullmatch(r"[0-9]{1,7}", text) else None
+    return int(text) if re.fullmatch(r"[0-9]{1,7}", text) else None  # up to MOST_COUNT
 
 
 def _played(duration_s: float) -> float:
@@ -259,7 +258,7 @@ def _sacct_job(values: Mapping[str, str]) -> TraceJob:
     if "." in job_id:
         raise _Skip("steps")
     if not re.fullmatch(r"\d+(_(\d+|\[.*\])|\+\d+)?", job_id):
-        raise BadLine(f"JobID is {_cut(job_id)!r}")
+        raise BadLine(f"JobID must be like 12, 12_3 or 12+1, is {cut(job_id)!r}")
     state = values["State"].split(" ")[0]
     if state in ("PENDING", "RUNNING", "SUSPENDED", "REQUEUED"):
         raise _Skip(f"{state.lower()}: not ended")
@@ -273,7 +272,7 @@ def _sacct_job(values: Mapping[str, str]) -> TraceJob:
     gpus_total, gpu_type = _gpus(tres)
     memory = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{0,9})?)([KMGT]?)n?", tres.get("mem", "0M"))
     if memory is None:
-        raise BadLine(f"ReqTRES has mem={_cut(tres['mem'])}")
+        raise BadLine(f"ReqTRES must have mem like 4096M or 1.5G, has mem={cut(tres['mem'])}")
     return TraceJob(
         job_id=job_id,
         submit_s=instant_s(values, "Submit"),
@@ -307,7 +306,7 @@ def _gpus(tres: Mapping[str, str]) -> tuple[int, str]:
 def _number(text: str) -> int:
     found = _whole(text)
     if found is None:
-        raise BadLine(f"ReqTRES has {_cut(text)!r} where a number should be")
+        raise BadLine(f"ReqTRES must have whole numbers of CPUs and GPUs, has {cut(text)!r}")
     return found
 
 
@@ -315,7 +314,8 @@ def instant_s(values: Mapping[str, str], name: str) -> float:
     try:
         return datetime.fromisoformat(values[name]).replace(tzinfo=UTC).timestamp()
     except ValueError:
-        raise BadLine(f"{name} is no instant: {_cut(values[name])!r}") from None
+        text = f"must be an instant like 2026-01-31T08:00:00, is {cut(values[name])!r}"
+        raise BadLine(f"{name} {text}") from None
 
 
 def duration_s(text: str) -> float | None:
@@ -326,6 +326,6 @@ def duration_s(text: str) -> float | None:
         r"(?:([0-9]{1,6})-)?(?:([0-9]{1,6}):)?([0-9]{1,6}):([0-9]{1,6})(?:\.[0-9]+)?", text
     )
     if found is None:
-        raise BadLine(f"Timelimit is {_cut(text)!r}")
+        raise BadLine(f"Timelimit must be like 1-02:03:04 or 02:03:04, is {cut(text)!r}")
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
     return float(days * 86400 + hours * 3600 + minutes * 60 + seconds)

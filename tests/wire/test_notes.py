@@ -1,0 +1,42 @@
+"""What `validate` tells of a file that is good, and that somebody may want to know."""
+
+import pytest
+
+from tests.wire.cluster_files import good, load
+
+
+def test_pools_without_a_limit_of_their_own_are_told_of_the_clusters_together(tmp_path):
+    small = {"limits.nodes": 64, "pools.t4.limits": {"gpus": 16}}
+
+    (said,) = load(tmp_path, good({"limits.nodes": 64})).notes
+
+    assert said == (
+        "pools.t4: max_job_nodes is 16 when left out, and limits.nodes allows 64: Slurm refuses a"
+        " job of more than 16; say max_job_nodes: 64, or 16 when that is meant"
+    )
+    assert load(tmp_path, good(small)).notes == ()
+
+
+def test_an_own_network_over_that_of_docker_is_told_not_refused(tmp_path):
+    (said,) = load(tmp_path, good({"network": {"cidr": "172.17.0.0/16"}})).notes
+
+    assert said.startswith("network.cidr: 172.17.0.0/16 has addresses of Docker's own network")
+    assert load(tmp_path, good({"network": {"cidr": "172.18.0.0/16"}})).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "is_told"),
+    [
+        ({}, True),
+        ({"image": "ami-0a1b2c3d"}, False),
+        ({"network.nat": "one"}, False),
+        ({"network.proxy": {"url": "http://proxy.example:3128"}}, False),
+        ({"network.endpoints": []}, False),
+    ],
+)
+def test_packages_that_no_boot_can_fetch_are_told(tmp_path, change, is_told):
+    needed = ["events", "secretsmanager", "sqs", "ssm", "ssmmessages"]
+    loaded = load(tmp_path, good({"network": {"endpoints": needed}} | change))
+
+    said = "lacks packages that each boot takes from Ubuntu's archive"
+    assert any(said in each for each in loaded.notes) is is_told
