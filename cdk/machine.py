@@ -16,6 +16,10 @@ from cdk.storage import Storage
 from tidegate.core.model.ec2 import CLUSTER_TAG, ROLE_TAG
 from tidegate.wire.config import ClusterFile
 
+METADATA = ec2.CfnInstance.MetadataOptionsProperty(
+    http_endpoint="enabled", http_tokens="required", http_put_response_hop_limit=1
+)
+
 
 def machine(
     scope: Construct,
@@ -55,9 +59,7 @@ def machine(
         security_group_ids=list(group_ids),
         iam_instance_profile=profile.ref,
         user_data=Fn.base64(user_data),
-        metadata_options=ec2.CfnInstance.MetadataOptionsProperty(
-            http_endpoint="enabled", http_tokens="required", http_put_response_hop_limit=1
-        ),
+        metadata_options=METADATA,
         private_dns_name_options=ec2.CfnInstance.PrivateDnsNameOptionsProperty(
             hostname_type="resource-name", enable_resource_name_dns_a_record=True
         ),

@@ -4,13 +4,12 @@ YAML is loaded where it is read: functions start without it.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import field, replace
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from tidegate.core.fleet.worth import kept_s
 from tidegate.core.model.calendar import AlwaysUp
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.errors import BadConfig
@@ -24,7 +23,6 @@ from tidegate.wire.deployment import (
     HeadModel,
     LustreModel,
     Metrics,
-    Nat,
     NetworkModel,
 )
 from tidegate.wire.directory import Directory
@@ -37,6 +35,7 @@ from tidegate.wire.login import LoginModel
 from tidegate.wire.models import ClusterModel
 from tidegate.wire.monitoring import MonitoringModel
 from tidegate.wire.node_models import DLAMI, OS_OF_IMAGE, OWN_IMAGE, GpuModel, SoftwareModel
+from tidegate.wire.notes import notes
 from tidegate.wire.notifications_model import NotificationsModel
 from tidegate.wire.pool_models import PoolModel
 from tidegate.wire.problems import Problem, problems_of, refusal
@@ -249,7 +248,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         kms_key=model.kms_key,
         lustre=model.lustre,
         login=model.login,
-        notes=tuple(_all_notes(model, cluster)),
+        notes=tuple(notes(model, cluster)),
         root_volumes={name: pool.root_volume() for name, pool in model.pools.items()},
         security_groups={name: pool.security_groups for name, pool in model.pools.items()},
         gpu={name: pool.gpu for name, pool in model.pools.items()},
@@ -284,95 +283,6 @@ def _job_roles(model: ClusterModel, pool: PoolModel) -> dict[str, str]:
     if pool.job_role:
         return {"": pool.job_role}
     return ({"": model.job_role} if model.job_role else {}) | model.job_role_by_account
-
-
-def _all_notes(model: ClusterModel, cluster: Cluster) -> Iterator[str]:
-    yield from model.waiting.notes()
-    yield from model.slurm.notes()
-    yield from model.network.notes()
-    yield from _unreachable_packages(model)
-    yield from _large_jobs(model)
-    for name, pool in model.pools.items():
-        yield from _notes(model, name, pool)
-    if model.prefetch:
-        yield from _diskless(model)
-    yield from _never_stopped(cluster)
-
-
-def _notes(model: ClusterModel, name: str, pool: PoolModel) -> Iterator[str]:
-    for sentence in pool.selection().left_out:
-        yield f"pools.{name}: left out {sentence}"
-    limits = [each for each in (pool.limits.nodes, model.limits.nodes) if each is not None]
-    most, job_nodes = min(limits, default=None), pool.max_job_nodes
-    is_said = "max_job_nodes" in pool.model_fields_set
-    if most is None or (pool.limits.nodes is None and not is_said):
-        return
-    if job_nodes < most and not is_said:
-        yield (
-            f"pools.{name}.max_job_nodes: {job_nodes} when left out, and there may be {most} nodes:"
-            f" Slurm refuses a job of more than {job_nodes}; say max_job_nodes: {most}, or"
-            f" {job_nodes} when that is meant"
-        )
-    if job_nodes > most and is_said:
-        yield (
-            f"pools.{name}.max_job_nodes: {job_nodes}, but limits.nodes allows {most}: a job of"
-            f" more than {most} would wait for ever; say max_job_nodes: {most}"
-        )
-
-
-def _unreachable_packages(model: ClusterModel) -> Iterator[str]:
-    """Ubuntu's archive is none of AWS's services, as Amazon Linux's on S3 is."""
-    network = model.network
-    is_closed = network.endpoints and not network.vpc and network.nat is Nat.NONE
-    has_another_way = network.proxy or network.connected
-    if is_closed and not has_another_way and OS_OF_IMAGE.get(model.image, "").startswith("ubuntu"):
-        yield (
-            f"image: {model.image} lacks packages that each boot takes from Ubuntu's archive, which"
-            " is not reached by network.endpoints: no node would join; name an image of yours that"
-            " holds them (docs/images.md), or set network.nat"
-        )
-
-
-def _large_jobs(model: ClusterModel) -> Iterator[str]:
-    """Of pools without a number of nodes of their own, for all of them at once."""
-    most = model.limits.nodes or 0
-    usual = PoolModel.model_fields["max_job_nodes"].default
-    names = [
-        name
-        for name, pool in model.pools.items()
-        if pool.limits.nodes is None
-        and "max_job_nodes" not in pool.model_fields_set
-        and usual < min(most, *_by_gpus(pool))
-    ]
-    if names:
-        yield (
-            f"pools.{', '.join(names)}: max_job_nodes is {usual} when left out, and limits.nodes"
-            f" allows {most}: Slurm refuses a job of more than {usual}; say max_job_nodes: {most},"
-            f" or {usual} when that is meant"
-        )
-
-
-def _by_gpus(pool: PoolModel) -> Iterator[float]:
-    """How many nodes the pool's limit on GPUs allows; without one any number."""
-    smallest = min(each.gpus for each in pool.selected)
-    yield float("inf")
-    if pool.limits.gpus and smallest:
-        yield pool.limits.gpus // smallest
-
-
-def _diskless(model: ClusterModel) -> Iterator[str]:
-    for name, pool in model.pools.items():
-        if not any(each.local_nvme_gib for each in pool.pool(name).instance_types):
-            yield f"pools.{name}: no type has a disk of its own, so prefetch does nothing for it"
-
-
-def _never_stopped(cluster: Cluster) -> Iterator[str]:
-    for pool in cluster.pools:
-        if not kept_s(cluster, pool):
-            yield (
-                f"pools.{pool.name}.stopped_nodes: auto keeps none, since waiting costs nothing for"
-                " the jobs of its partitions (waiting.usd_per_job_hour): say a price, or a number"
-            )
 
 
 def _schedules(model: ClusterModel) -> Schedules | None:
