@@ -55,7 +55,9 @@ class IdleJobsEndByTheRule(Check):
             raise self.broken(f"job {job.job_id} is cancelled and was told at {told_s}")
         if (quiet_s := quiet_for_s(self.witness, job.job_id)) < rule.after_s + rule.warning_s:
             raise self.broken(f"job {job.job_id} is cancelled after {quiet_s:.0f} s of idleness")
-        if now_s - job.started_at_s < LOADING_S:
+        # As Slurm says it: a head whose clock was wrong then cannot know better.
+        started_s = job.started_at_s if row.started_at_s is None else row.started_at_s
+        if now_s - min(job.started_at_s, started_s) < LOADING_S:
             raise self.broken(f"job {job.job_id} is cancelled within its first minutes")
         self._ended_s[job.job_id] = now_s
         lately = [at_s for at_s in self._ended_s.values() if at_s > now_s - HOUR_S]
