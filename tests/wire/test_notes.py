@@ -40,3 +40,11 @@ def test_packages_that_no_boot_can_fetch_are_told(tmp_path, change, is_told):
 
     said = "lacks packages that each boot takes from Ubuntu's archive"
     assert any(said in each for each in loaded.notes) is is_told
+
+
+@pytest.mark.parametrize("name", ["ConstrainDevices", "constrainramspace"])
+def test_guards_of_cgroups_that_are_off_are_told(tmp_path, name):
+    (said,) = load(tmp_path, good({"slurm.cgroup": {name: "no"}})).notes
+
+    assert said.startswith(f"slurm.cgroup.{name} is no: ")
+    assert load(tmp_path, good({"slurm.cgroup": {name: "yes"}})).notes == ()

@@ -4,10 +4,12 @@ import gzip
 import json
 from pathlib import Path
 
+import botocore.session
 import moto
 import pytest
 from pydantic import TypeAdapter
 
+from tidegate.wire.arns import foreign_arns, partition_of
 from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.names import Zone
 from tidegate.wire.places import REGIONS, with_nvme
@@ -20,6 +22,23 @@ TYPES = json.loads(
 )
 XEN = {name for name, each in TYPES.items() if each.get("Hypervisor") == "xen"}
 OLD_P3 = {f"p3.{size}xlarge" for size in (2, 8, 16)}
+
+
+def test_every_region_is_of_the_partition_that_aws_says():
+    known = botocore.session.get_session()
+
+    said = {region: known.get_partition_for_region(region) for region in REGIONS}
+
+    assert {region: partition_of(region) for region in REGIONS} == said
+
+
+def test_arns_that_lead_back_to_themselves_end():
+    node_policies: list[object] = ["arn:aws-cn:iam::123456789012:policy/x"]
+    node_policies.append(node_policies)
+
+    (found,) = foreign_arns({"node_policies": node_policies}, "us-east-1")
+
+    assert found.path == "node_policies[0]"
 
 
 def test_a_head_is_of_every_type_but_those_on_xen_whose_volumes_are_no_nvme_devices():

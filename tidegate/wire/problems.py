@@ -172,6 +172,8 @@ def _expected(wanted: Schema, kind: str) -> str:
         return str(wanted.get("x-expected", f"text like {wanted.get('pattern')}"))
     if kind in ("greater_than", "greater_than_equal", "less_than_equal", "finite_number"):
         return _bounds(wanted, is_over=kind in ("less_than_equal", "finite_number"))
+    if consts := [str(each["const"]) for each in wanted.get("anyOf", ()) if "const" in each]:
+        return f"{' or '.join(consts)}, or left out"
     if wanted.get("format") == "date":
         return "a date like 2026-12-29"
     word = _KIND_WORDS.get(str(wanted.get("type")), "valid")

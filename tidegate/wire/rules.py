@@ -7,6 +7,7 @@ the problems of the others. A part with a mistake of its own is left out, not gu
 from collections.abc import Iterator, Mapping
 
 from tidegate.core.model.ec2 import InstanceType, Market
+from tidegate.wire.arns import foreign_arns
 from tidegate.wire.check_rules import CHECK_RULES
 from tidegate.wire.data_repository_rules import DATA_REPOSITORY_RULES
 from tidegate.wire.headroom_rules import HEADROOM_RULES
@@ -34,7 +35,8 @@ MAX_SUMMANDS = 12
 def problems_across(data: Mapping[str, object]) -> list[Problem]:
     """Everything that is wrong between the parts of a file."""
     parts = parts_of(data)
-    return [*(problem for rule in RULES for problem in rule(parts)), *secrets_in(data)]
+    found = [problem for rule in RULES for problem in rule(parts)]
+    return [*found, *secrets_in(data), *foreign_arns(data, parts.region)]
 
 
 def _partition_pools(parts: Parts) -> Iterator[Problem]:

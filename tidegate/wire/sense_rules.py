@@ -36,14 +36,23 @@ def _boots_in_time(parts: Parts) -> Iterator[Problem]:
             )
 
 
+def _is_within(one: str, other: str) -> bool:
+    inner, outer = sorted((one, other), key=len, reverse=True)
+    return f"{inner}/".startswith(f"{outer}/")
+
+
 def _mounted_apart(parts: Parts) -> Iterator[Problem]:
     """Each file system has a directory of its own, none within another: mounts have no order."""
     taken = dict(parts.taken_dirs)
+    shared, *others = sorted(taken, key=lambda each: taken[each] != "shared_dir")
+    for other in others:
+        if shared != other and _is_within(shared, other):
+            text = f"{other}, and shared_dir has {shared}: neither may lie in the other"
+            yield Problem((taken[other], "directory"), text)
     for index, each in parts.file_systems.items():
         place = ("file_systems", index, "directory")
         for other, option in taken.items():
-            inner, outer = sorted((each.directory, other), key=len, reverse=True)
-            if f"{inner}/".startswith(f"{outer}/"):
+            if _is_within(each.directory, other):
                 text = f"{each.directory}, and {option} has {other}"
                 yield Problem(place, f"{text}: neither may lie in the other")
         taken[each.directory] = f"file_systems[{index}]"
@@ -53,12 +62,14 @@ def _mounted_apart(parts: Parts) -> Iterator[Problem]:
 
 
 def _slurm_takes(parts: Parts) -> Iterator[Problem]:
-    """slurmctld ends at a line that it cannot read, and with it the cluster."""
+    """slurmctld ends at a line that it cannot read, and slurmd does: with it the cluster."""
     if parts.slurm is None:
         return
-    for name, value in parts.slurm.settings.items():
-        if reason := why_slurm_ends(name, value, parts.slurm.version):
-            yield Problem(("slurm", "settings", name), reason)
+    files = {"settings": "slurm.conf", "cgroup": "cgroup.conf"}
+    for option, file in files.items():
+        for name, value in getattr(parts.slurm, option).items():
+            if reason := why_slurm_ends(name, value, parts.slurm.version, file):
+                yield Problem(("slurm", option, name), reason)
 
 
 def _logs_find_a_way(parts: Parts) -> Iterator[Problem]:

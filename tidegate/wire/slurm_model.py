@@ -16,6 +16,12 @@ JOB_SUBMIT = "jobsubmitplugins"
 TOPOLOGY_PLUGIN = "topologyplugin"
 FIRST_WITH_TOPOLOGY = "25.05"
 HEALTH_CHECK = "/etc/tidegate/health-check"
+_OFF = ("no", "false", "down", "0")
+# What Tidegate's cgroup.conf keeps jobs from (userdata/render.py).
+_GUARDS = {
+    "constraindevices": "jobs reach GPUs that they did not ask for",
+    "constrainramspace": "a job that takes more memory than it has takes it from its neighbours",
+}
 _ASSOCIATIONS = {"associations", "limits", "qos", "safe", "wckeys", "all"}
 
 
@@ -118,6 +124,10 @@ class SlurmModel(Section):
                 " lost mount any more, but for ECC after a job, and for Xids in the kernel's log;"
                 f" have it run {HEALTH_CHECK} as well"
             )
+        limits = {key.lower(): (key, value.lower()) for key, value in self.cgroup.items()}
+        for key, does in _GUARDS.items():
+            if key in limits and limits[key][1] in _OFF:
+                yield f"slurm.cgroup.{limits[key][0]} is {limits[key][1]}: {does}"
         interval, every_s = said.get("healthcheckinterval", ("", ""))
         if every_s.strip() == "0":
             yield f"slurm.settings.{interval} is 0: Slurm never runs its health check"

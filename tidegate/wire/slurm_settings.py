@@ -1,6 +1,7 @@
 """What may stand in `slurm.settings`: what slurmctld knows and Tidegate does not write itself."""
 
 import csv
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -33,15 +34,17 @@ _CONSUMABLE = ("cr_core_memory", "cr_cpu_memory")
 
 _BITS = {"number16": 16, "number32": 32, "number64": 64}
 _WITHOUT_BOUND = ("unlimited", "infinite")
+_DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 _YES_OR_NO = ("yes", "no", "true", "false", "up", "down", "1", "0")
 
 
 @frozen
 class Known:
-    """A setting of slurm.conf: what its value is, and the tested releases that know it first and
-    last; "" where all before or after do.
+    """A setting of slurm.conf or cgroup.conf: what its value is, and the tested releases that know
+    it first and last; "" where all before or after do.
     """
 
+    file: str
     name: str
     kind: str
     since: str
@@ -49,14 +52,15 @@ class Known:
 
 
 @cache
-def known_settings() -> Mapping[str, Known]:
-    """Name in small letters -> what Slurm says of it; read once per process.
+def known_settings(file: str) -> Mapping[str, Known]:
+    """Name in small letters -> what Slurm says of it in this file; read once per process.
 
-    Source: Slurm 22.05 to 26.05, src/common/read_config.c, slurm_conf_options.
+    Source: Slurm 22.05 to 26.05, src/common/read_config.c and src/interfaces/cgroup.c, which ends
+    at CgroupReleaseAgentDir from 23.11 on.
     """
     text = (files("tidegate") / "data" / "slurm_settings.csv").read_text(encoding="utf-8")
     rows = (Known(**row) for row in csv.DictReader(text.splitlines()))
-    return MappingProxyType({row.name.lower(): row for row in rows})
+    return MappingProxyType({row.name.lower(): row for row in rows if row.file == file})
 
 
 def own_setting(value: str) -> str:
@@ -86,15 +90,16 @@ def usable_settings[Settings: dict[str, str]](settings: Settings) -> Settings:
     return settings
 
 
-def why_slurm_ends(name: str, value: str, version: str) -> str:
-    """Why slurmctld of this release would end at the line NAME=VALUE; "": it takes it.
+def why_slurm_ends(name: str, value: str, version: str, file: str = "slurm.conf") -> str:
+    """Why daemons of this release would end at the line NAME=VALUE; "": they take it.
 
     Source: Slurm 23.11, parse_config.c (an unrecognized key is an error) and parse_value.c.
     """
-    known = known_settings().get(name.lower())
-    ends = "slurmctld would not start"
+    settings = known_settings(file)
+    known = settings.get(name.lower())
+    ends = f"{'slurmctld' if file == 'slurm.conf' else 'slurmd'} would not start"
     if known is None:
-        here = [each.name for each in known_settings().values() if _is_of(each, version)]
+        here = [each.name for each in settings.values() if _is_of(each, version)]
         remedy = did_you_mean(name, here) or "; leave it out"
         return f"Slurm {version} has no such setting, {ends}{remedy}"
     if not _is_of(known, version):
@@ -103,6 +108,8 @@ def why_slurm_ends(name: str, value: str, version: str) -> str:
         return f"Slurm {version} does not know it, {ends}: it is there {when}; leave it out"
     if known.kind == "yes-no" and value.lower() not in _YES_OR_NO:
         return f"must be yes or no, is {value}: {ends}"
+    if known.kind == "decimal" and not _DECIMAL.fullmatch(value):
+        return f"must be a number, is {value}: {ends}"
     if known.kind in _BITS and value.lower() not in _WITHOUT_BOUND:
         most = 2 ** _BITS[known.kind] - 1
         if not value.isascii() or not value.isdigit() or int(value[:30]) > most:
