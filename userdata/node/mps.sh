@@ -26,7 +26,7 @@ pipes=/run/tidegate/mps/$of unit=tidegate-mps-$of
 if ! systemctl -q is-active "$unit"; then
     rm -rf "$pipes"
     install -d -m 700 -o "$SLURM_JOB_UID" "$pipes"
-    systemd-run -qG --unit="$unit" --uid="$SLURM_JOB_UID" \
+    systemd-run -q -G --unit="$unit" --uid="$SLURM_JOB_UID" \
         --setenv=CUDA_VISIBLE_DEVICES="$SLURM_JOB_GPUS" --setenv=CUDA_MPS_PIPE_DIRECTORY="$pipes" \
         --setenv=CUDA_MPS_LOG_DIRECTORY="$pipes" /usr/bin/nvidia-cuda-mps-control -f || exit
 fi
