@@ -21,19 +21,23 @@ def test_of_one_type_nothing_is_told_twice() -> None:
 @pytest.mark.parametrize(
     ("text", "shared"),
     [
-        ("gpu:l4:0(IDX:N/A),shard:l4:0(IDX:N/A)", 0),
-        ("gpu:l4:1(IDX:0),shard:l4:1(IDX:1)", 1),
-        ("gpu:l4:0(IDX:N/A),shard:l4:5(IDX:0,2-5)", 5),
-        ("gpu:l4:0(IDX:N/A),shard:l4:0(0/4,0/4)", 0),
-        ("gpu:l4:0(IDX:N/A),shard:l4:5(3/4,2/4)", 2),
-        ("gpu:l4:1(IDX:0),shard:l4:2(0/4,2/4)", 1),
-        ("shard:l4:2(0/16,12/16)", 1),
-        ("gpu:l4:0(IDX:N/A),mps:l4:2(IDX:0-1)", 2),
-        ("gpu:l4:0(IDX:N/A),mps:l4:150(90/100,60/100)", 2),
+        ("gpu:l4:0(IDX:N/A),shard:l4:0(IDX:N/A)", (0, ())),
+        ("gpu:l4:1(IDX:0),shard:l4:1(IDX:1)", (1, ())),
+        ("gpu:l4:0(IDX:N/A),shard:l4:5(IDX:0,2-5)", (5, ())),
+        ("gpu:l4:0(IDX:N/A),shard:l4:0(0/4,0/4)", (0, ())),
+        ("gpu:l4:0(IDX:N/A),shard:l4:5(3/4,2/4)", (2, (3, 2))),
+        ("gpu:l4:1(IDX:0),shard:l4:2(0/4,2/4)", (1, (2,))),
+        ("gpu:l4:1(IDX:1),shard:l4:3(3/4,-/4)", (1, (3,))),
+        ("shard:l4:2(0/16,12/16)", (1, (12,))),
+        ("gpu:l4:0(IDX:N/A),mps:l4:2(IDX:0-1)", (2, ())),
+        ("gpu:l4:1(IDX:2),mps:l4:150(90/100,60/100,-/100)", (2, (90, 60))),
     ],
 )
-def test_gpus_of_which_shards_are_in_use_are_counted(text: str, shared: int) -> None:
-    assert node_gres(text).shared == shared
+def test_gpus_of_which_shards_are_in_use_are_counted(
+    text: str, shared: tuple[int, tuple[int, ...]]
+) -> None:
+    """In the words of 22.05, 24.11 and 26.05; the last two tell what each has in use."""
+    assert (node_gres(text).shared, node_gres(text).used) == shared
 
 
 def test_shards_are_no_gpus() -> None:

@@ -270,6 +270,18 @@ def test_of_shards_that_may_be_spread_no_more_is_counted_on_than_one_gpu_must_ha
     assert [bool(bought(made)) for made in (two, three)] == [False, True]
 
 
+def test_what_slurm_tells_of_each_shared_gpu_is_counted_on() -> None:
+    used = [replace(mps(n, 60), state="RUNNING", node_names=("i-1",)) for n in (1, 2)]
+    node_ = replace(t4(shared=2, gpus_alloc=2), shards=400, shared_gres="mps")
+    exact = replace(node_, shards_used=(60, 60))
+
+    unknown = there(*used, mps(3, 40), mps(4, 40), node_=node_, of=SERVED)
+    known = there(*used, mps(3, 40), mps(4, 40), node_=exact, of=SERVED)
+    more = there(*used, mps(3, 41), node_=exact, of=SERVED)
+
+    assert [bool(bought(made)) for made in (unknown, known, more)] == [True, False, True]
+
+
 def test_what_is_taken_back_is_as_it_was_before() -> None:
     shard = Shape(gpus=2, gres="shard")
     for parts in (Shards("t4", 4, 2), Shards("t4", 4, 2, (2,)), Shards("t4", 4, 0, (2, 3))):

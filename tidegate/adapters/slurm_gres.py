@@ -12,21 +12,24 @@ from tidegate.core.model.frozen import frozen
 GRES_NAMES = ("gpu", "neuron", *SHARED_GRES)
 
 _NODE_GRES = re.compile(r"(gpu|neuron|shard|mps)(?::([A-Za-z][^:,()=]*))?:([0-9]{1,9})", re.ASCII)
-# What is in use of shards: `shard:l4:1(IDX:0,2-3)` in 22.05, `shard:l4:5(3/4,2/4)` later; of mps
-# alike.
+# What is in use of shards: `shard:l4:1(IDX:0,2-3)` in 22.05, `shard:l4:5(3/4,2/4)` later, in 26.05
+# with `-/4` for a GPU that a job has whole; of mps alike.
 _SHARDS_USED = re.compile(
-    r"(?:shard|mps)(?::[^:,()]*)?:[0-9]+\((?:IDX:([0-9,-]+)|([0-9/,]+))\)", re.ASCII
+    r"(?:shard|mps)(?::[^:,()]*)?:[0-9]+\((?:IDX:([0-9,-]+)|([0-9/,-]+))\)", re.ASCII
 )
 
 
 @frozen
 class NodeGres:
-    """What a node has of each GRES, or what is in use of it. `shared`: GPUs in use by shards."""
+    """What a node has of each GRES, or what is in use of it. `shared`: GPUs in use by shards;
+    `used`: how many of each of these, where Slurm tells it.
+    """
 
     gres: str = GRES_NAMES[0]
     counts: tuple[tuple[str, int], ...] = ()
     shards: int = 0
     shared: int = 0
+    used: tuple[int, ...] = ()
     shared_gres: str = SHARD
 
     @property
@@ -43,7 +46,9 @@ def node_gres(text: str) -> NodeGres:
     """`gpu:a10g:4(S:0-1)`, `gpu:a100_3g.20gb:2(IDX:0-1),gpu:a100_1g.5gb:0(IDX:N/A)` for MIG,
     `gpu:l4:0(IDX:N/A),shard:l4:1(IDX:0)` for shards.
     """
-    shared = sum(_gpus_shared(match) for match in _SHARDS_USED.finditer(text))
+    shared = _SHARDS_USED.search(text)
+    indices, each = shared.groups("") if shared else ("", "")
+    used = tuple(n for part in each.split(",") if (n := _count(part)))
     # Brackets hold indices with commas of their own, as in `gpu:t4:2(IDX:0,2)`.
     found = _NODE_GRES.findall(re.sub(r"\([^()]*\)", "", text))
     whole = [(name, of, int(count)) for name, of, count in found if name not in SHARED_GRES]
@@ -52,17 +57,21 @@ def node_gres(text: str) -> NodeGres:
         gres=whole[0][0] if whole else GRES_NAMES[0],
         counts=tuple((of, count) for _, of, count in whole),
         shards=sum(count for _, count in shards),
-        shared=shared,
+        shared=len(used) or _num_indices(indices),
+        used=used,
         shared_gres=shards[0][0] if shards else SHARD,
     )
 
 
-def _gpus_shared(match: re.Match[str]) -> int:
-    """Of how many GPUs shards are in use: in 22.05 their indices are told, later what each has."""
-    indices, each = match.groups()
-    if each:
-        return sum(not one.startswith("0/") for one in each.split(","))
-    ends = (part.split("-") for part in indices.split(","))
+def _count(part: str) -> int:
+    """The shards in use in `3/4`; none of a GPU that a job has whole, `-/4`."""
+    number = part.partition("/")[0]
+    return int(number) if number.isdecimal() else 0
+
+
+def _num_indices(text: str) -> int:
+    """How many GPUs `0,2-3` names, in 22.05."""
+    ends = (part.split("-") for part in text.split(",") if part)
     return sum(int(end[-1]) - int(end[0]) + 1 for end in ends)
 
 

@@ -167,6 +167,7 @@ def _node(line: str, slurm_user: str, opened: dict[str, str]) -> Node | None:
             shards=has.shards,
             shared_gres=has.shared_gres,
             gpus_shared=used.shared,
+            shards_used=used.used,
         )
     except KeyError as error:
         raise ParseError(f"scontrol show nodes printed no {error} in {line[:80]!r}.") from error

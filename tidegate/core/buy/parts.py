@@ -103,8 +103,8 @@ type Parts = Instances | Shards
 def parts_of_node(node: Node, jobs: Sequence[Job]) -> Parts | None:
     """What `jobs`, those that it has, leave of a registered node; None: its devices are alike.
 
-    Slurm tells how many shards a job has, and which GPUs are shared, not what is left of each: of
-    several the fullest is taken to have no more than all must have that any of them has.
+    Before 23.11 Slurm tells how many shards a job has, and which GPUs are shared, not what is left
+    of each: of several one is taken to have no more than any of them must have.
     """
     if node.devices:
         return Instances(tuple((each.gpu_type, each.count - each.alloc) for each in node.devices))
@@ -114,6 +114,8 @@ def parts_of_node(node: Node, jobs: Sequence[Job]) -> Parts | None:
     used = sum(job.shape.gpus for job in jobs if job.shape.gres == node.shared_gres)
     free = max(shared * per_gpu - used, 0)
     opened = (-(-free // shared),) if free else ()
+    if node.shards_used:
+        opened = tuple(sorted(per_gpu - each for each in node.shards_used if each < per_gpu))
     whole = node.gpus - node.gpus_alloc - shared
     return Shards(node.gpu_type, per_gpu, whole, opened, node.shared_gres)
 

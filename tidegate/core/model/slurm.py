@@ -170,6 +170,7 @@ class Node:
     shards: int = 0  #: shards of its GPUs
     shared_gres: str = SHARD  #: GRES of these shards: shard or mps
     gpus_shared: int = 0  #: GPUs of which shards are in use; no job gets them whole
+    shards_used: tuple[int, ...] = ()  #: of each of these, where Slurm tells it
 
 
 @frozen
