@@ -7,8 +7,8 @@ from userdata.bundle import Bundle, Stage, pack, read, read_stage
 from userdata.stages import BAKED_STAGES, NODE_STAGES
 
 _NODE_FILES = (
-    *("checks.sh", "findings.sh", "xids", "neuron_errors", "health-check.sh"),
-    *("health-watch.sh", "spot-watch.sh", "head-watch.sh"),
+    *("checks.sh", "findings.sh", "xids", "neuron_errors", "device_errors"),
+    *("health-check.sh", "health-watch.sh", "spot-watch.sh", "head-watch.sh"),
     *("job_credentials.py", "assume-role.sh", "gpu-use.sh"),
     *("data-sets.sh", "tidegate-data.sh", "tidegate-import.sh"),
 )

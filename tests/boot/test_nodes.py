@@ -256,6 +256,23 @@ def test_a_fabric_manager_that_ends_later_drains_its_node(seen):
     assert seen["fabric_equal"]["drained"] == "tidegate-health: fabric: fabric manager is down"
 
 
+def test_an_instance_store_that_fails_drains_its_node_and_a_storm_of_a_volume_s_does_not(seen):
+    reads_only, fails = seen["scratch"]["drained"].splitlines()
+
+    assert reads_only == "tidegate-health: scratch: /scratch cannot be read and written"
+    assert re.fullmatch(
+        r"tidegate-health: nvme: \w+ \(instance store\): critical medium error, dev \w+, sector 8 "
+        r".* \(remedy: replace\)",
+        fails,
+    )
+
+
+def test_an_efa_device_that_goes_later_drains_its_node(seen):
+    assert seen["efa_there"]["drained"] == (
+        "tidegate-health: efa: of 2 EFA devices the driver has 1"
+    )
+
+
 def test_an_error_of_a_neuron_device_drains_its_node_with_aws_s_remedy(seen):
     assert seen["neuron"]["drained"] == (
         "tidegate-health: neuron: Neuron HBM_UNCORRECTABLE_ERROR: Uncorrectable error in HBM, "

@@ -96,6 +96,8 @@ def test_what_is_bought_by_the_hour_is_left_at_once(market: Market) -> None:
         "tidegate-health: disk: 0 GiB free on the root disk",
         "tidegate-health: xid: Xid 54: no power (NVIDIA's remedy: replace)",
         "tidegate-health: neuron: Neuron DMA_ERROR: it has aborted (AWS's remedy: replace)",
+        "tidegate-health: nvme: nvme1 (instance store): critical medium error (remedy: replace)",
+        "tidegate-health: scratch: /scratch cannot be read and written",
         "SlurmdSpoolDir is full",
     ],
 )
@@ -103,7 +105,15 @@ def test_what_no_reboot_mends_is_replaced(reason: str) -> None:
     assert ordered(plan(seen(sick(reason)))) == [OrderKind.RELEASE]
 
 
-@pytest.mark.parametrize("reason", ["Kill task failed (JobId=7)", "NHC: check_hw: eth0"])
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "Kill task failed (JobId=7)",
+        "NHC: check_hw: eth0",
+        "tidegate-health: efa: rdmap0s29: Admin queue is closed (remedy: reboot)",
+        "tidegate-health: nvme: nvme0 (disk of the system): read-only (remedy: reboot)",
+    ],
+)
 def test_what_others_find_is_worth_a_reboot(reason: str) -> None:
     assert ordered(plan(seen(sick(reason)))) == [OrderKind.REBOOT]
 

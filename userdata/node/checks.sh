@@ -62,10 +62,9 @@ check_driver() {
     fi
 }
 
-# What the kernel's log says since the machine started, of its GPUs or Neuron devices.
-check_xid() {
+# What the kernel's log says since the machine started, of its devices.
+check_kernel() {
     local log line verdict subject finding source
-    ((GPUS > 0)) || [[ $GRES == neuron ]] || return 0
     log=$(journalctl -k -b -o cat) || return 2
     while IFS= read -r line; do
         judge "$line"
@@ -137,16 +136,20 @@ check_mig() {
     fi
 }
 
-# Devices of EFA can appear late on p5en.
+# Devices of EFA can appear late on p5en. Where the driver is there, each has one that programs open.
+# What a port's state says is no use: the driver always answers ACTIVE (efa_verbs.c, efa_query_port).
 check_efa() {
-    local seen try
+    local seen opened try driver=/sys/bus/pci/drivers/efa
     ((EFA > 0)) || return 0
     for try in 1 2 3; do
         seen=$(lspci -n -d 1d0f: | grep -c ' 1d0f:efa' || true)
-        ((seen != EFA)) || return 0
+        opened=$(compgen -G "$driver/*/infiniband/*" | wc -l)
+        [[ -d $driver ]] || opened=$EFA
+        ((seen != EFA || opened < EFA)) || return 0
         sleep "$try"
     done
-    echo "$INSTANCE_TYPE has $EFA EFA devices; $seen are there"
+    ((seen == EFA)) || { echo "$INSTANCE_TYPE has $EFA EFA devices; $seen are there"; return 1; }
+    echo "of $EFA EFA devices the driver has $opened"
     return 1
 }
 
@@ -164,6 +167,15 @@ check_shared() {
     # Both ask the file system, which may never answer.
     timeout 10 mountpoint -q "$SHARED_DIR" && timeout 10 ls "$SHARED_DIR" >/dev/null && return 0
     echo "$SHARED_DIR is not readable"
+    return 1
+}
+
+# A file system that has been shut down answers nothing, and one whose journal has ended only reads.
+check_scratch() {
+    grep -qs ' store$' "$DISKS" && [[ -e /scratch ]] || return 0
+    # shellcheck disable=SC2016
+    timeout 10 bash -c 'stat -L /scratch && [[ -w /scratch ]]' >/dev/null 2>&1 && return 0
+    echo "/scratch cannot be read and written"
     return 1
 }
 

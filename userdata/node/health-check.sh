@@ -13,7 +13,8 @@ source files/checks.sh
 readonly SICK=$RUN_DIR/sick
 
 case $1 in
-    periodic) checks="$(checks_of_gpus gpus ecc rows throttle fabric) check_shared check_disk check_owner_rule check_files_rule" ;;
+    periodic) checks="$(checks_of_gpus gpus ecc rows throttle fabric) check_efa check_shared check_scratch
+        check_disk check_owner_rule check_files_rule" ;;
     *) checks=$(checks_of_gpus ecc) ;;
 esac
 ((GPUS == 0)) || check_facts >/dev/null

@@ -1,9 +1,10 @@
 #!/bin/bash
 # usage: health-watch.sh
-# Drains this node as soon as the kernel's log says that a GPU or a Neuron device is of no use, and
-# when a check of Slurm's health program or epilog finds it sick: those write what they saw into
-# $SICK, since Slurm advises against its own commands in them. Nothing is killed: the jobs that run
-# go on. What was judged once is not judged again, so a person who mends a node can open it.
+# Drains this node as soon as the kernel's log says that a GPU, a Neuron device, an instance store or an
+# EFA device is of no use, and when a check of Slurm's health program or epilog finds it sick: those
+# write what they saw into $SICK, since Slurm advises against its own commands in them. Nothing is
+# killed: the jobs that run go on. What was judged once is not judged again, so a person who mends a
+# node can open it.
 set -uo pipefail
 cd "${BASH_SOURCE[0]%/*}/.." || exit 1
 # shellcheck source=/dev/null
@@ -12,6 +13,9 @@ source ./lib.sh
 source files/findings.sh
 
 readonly SICK=$RUN_DIR/sick JUDGED=$RUN_DIR/judged
+# A device that fails may say so ten times a second, and Slurm is to hear it once.
+readonly NOT_AGAIN_S=60
+declare -A SEEN=() DRAINED_S=()
 verdict='' subject='' finding='' source='' # by `judge`
 
 # Whether the node is drained by somebody who must keep it: a person, or who saves its jobs from a
@@ -34,18 +38,22 @@ drain() {
 }
 
 # A line of the log begins with the time since the start of the machine, and comes again when this
-# watcher is started again. What is only told is told once for each number.
+# watcher is started again. What is only told is told once for each number, or device and words. No
+# processes for a line that is not new: a storm must not delay what is fatal.
 take() {
-    local key=$1
+    local key=$1 drained_s
     judge "$1"
     [[ $verdict != ignore ]] || return 0
+    drained_s=${DRAINED_S[$subject]:-}
     [[ $verdict != tell ]] || key="told $subject"
-    ! grep -qxF -e "$key" "$JUDGED" 2>/dev/null || return 0
+    [[ -z ${SEEN[$key]:-} ]] || return 0
     if [[ $verdict == tell ]]; then
         console "health: $finding; the node goes on"
-    else
+    elif [[ -z $drained_s ]] || ((SECONDS - drained_s >= NOT_AGAIN_S)); then
         drain "$source: $finding"
+        DRAINED_S[$subject]=$SECONDS
     fi
+    SEEN[$key]=1
     echo "$key" >>"$JUDGED"
 }
 
@@ -56,11 +64,12 @@ take_sick() {
 }
 
 log() {
-    ((GPUS > 0)) || [[ $GRES == neuron ]] || exec sleep infinity
     journalctl -k -b -f -n all -o short-monotonic | grep --line-buffered -F "$SIGNS"
 }
 
 read_errors
+touch "$JUDGED"
+while IFS= read -r line; do SEEN[$line]=1; done <"$JUDGED"
 exec {log}< <(log)
 line=
 while :; do

@@ -10,8 +10,9 @@ source files/checks.sh
 
 apply() {
     local check
+    note_disks
     for check in $(checks_of_gpus pci gpus facts driver ecc rows throttle fabric mig) \
-        check_xid check_neurons check_efa check_shared check_disk check_owner_rule check_files_rule check_clock; do
+        check_kernel check_neurons check_efa check_shared check_disk check_owner_rule check_files_rule check_clock; do
         # One that another try could not mend ends the node at once.
         "$check" || exit "$WRONG_CONFIGURATION"
     done

@@ -24,11 +24,13 @@ from tidegate.core.offers.reservations import block_drains_at_s
 # be lost. Then the node is replaced.
 REBOOT_WITHIN_S = 1800.0
 
-# What stays after a reboot: rows of memory that cannot be remapped, a full disk, and what NVIDIA,
-# or AWS of Neuron, wants to be replaced. Source: NVIDIA's Xid catalog and "GPU Memory Error
-# Management", RMA policy; AWS Neuron documentation, "Neuron Runtime Troubleshooting".
+# What stays after a reboot: rows of memory that cannot be remapped, a full disk, an instance store
+# that has failed, since the host stays the same, and what NVIDIA, or AWS of Neuron, wants to be
+# replaced. Source: NVIDIA's Xid catalog and "GPU Memory Error Management", RMA policy; AWS Neuron
+# documentation, "Neuron Runtime Troubleshooting"; EC2 User Guide, "Reboot your instance".
 _STAYS = re.compile(
-    rf"(?:{OUR_CHECKS} (?:rows|disk):|SlurmdSpoolDir is full)|.*(?:NVIDIA|AWS)'s remedy: replace"
+    rf"(?:{OUR_CHECKS} (?:rows|disk|scratch):|SlurmdSpoolDir is full)"
+    r"|.*\((?:NVIDIA's |AWS's )?remedy: replace\)"
 )
 
 

@@ -1,0 +1,100 @@
+"""The watch over the kernel's log in a storm, with stand-ins for journalctl and Slurm."""
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from local.waiting import wait_for
+
+FOLDER = Path("userdata/node")
+LIB = """
+RUN_DIR={folder} INSTANCE_ID=i-1
+console() {{ echo "$*" >>{folder}/console; }}
+"""
+SLURM = """#!/bin/sh
+case $* in *update*) echo "$*" >>{folder}/asked ;; *) echo "NodeName=i-1 State=MIXED" ;; esac
+"""
+JOURNAL = "#!/bin/sh\nexec tail -n +1 -F {folder}/log\n"
+TIMEOUT = "nvme nvme0: I/O {} QID 2 timeout, aborting"
+FATAL = "critical medium error, dev nvme1n1, sector {} op 0x0:(READ) flags 0x0 phys_seg 1"
+
+
+@contextmanager
+def watching(folder: Path) -> Iterator[None]:
+    files = folder / "files"
+    if not files.exists():
+        shutil.copytree(FOLDER, files)
+        (folder / "disks").write_text("nvme0 root\nnvme1 store\n")
+        (folder / "log").touch()
+        (folder / "lib.sh").write_text(LIB.format(folder=folder))
+        for name, text in (("scontrol", SLURM), ("journalctl", JOURNAL)):
+            (folder / name).write_text(text.format(folder=folder))
+            (folder / name).chmod(0o755)
+    env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+    watch = subprocess.Popen(
+        ["bash", str(files / "health-watch.sh")], env=env, start_new_session=True
+    )
+    try:
+        yield
+    finally:
+        os.killpg(watch.pid, 9)
+        watch.wait()
+
+
+def says(folder: Path, *lines: str) -> None:
+    with (folder / "log").open("a") as log:
+        log.writelines(f"[{n:5}.000000] ip-10 kernel: {line}\n" for n, line in enumerate(lines))
+
+
+def lines_of(file: Path) -> list[str]:
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def test_a_storm_of_what_a_volume_recovers_from_drains_nobody_and_hides_no_fault(
+    tmp_path: Path,
+) -> None:
+    with watching(tmp_path):
+        says(tmp_path, *(TIMEOUT.format(number) for number in range(500)))
+        assert wait_for(lambda: lines_of(tmp_path / "console"))
+        assert not lines_of(tmp_path / "asked")
+
+        says(tmp_path, FATAL.format(8))
+        began_s = time.monotonic()
+        assert wait_for(lambda: lines_of(tmp_path / "asked"))
+        took_s = time.monotonic() - began_s
+
+    (told, found) = lines_of(tmp_path / "console")
+    assert (
+        told
+        == "health: nvme0 (disk of the system): I/O 0 QID 2 timeout, aborting; the node goes on"
+    )
+    assert "nvme1 (instance store): critical medium error" in found
+    (asked,) = lines_of(tmp_path / "asked")
+    assert "reason=tidegate-health: nvme: nvme1 (instance store): critical medium error" in asked
+    assert took_s < 30, "also on a busy machine"
+
+
+def test_a_device_that_says_the_same_again_and_again_is_told_to_slurm_once(tmp_path: Path) -> None:
+    with watching(tmp_path):
+        says(tmp_path, *(FATAL.format(number) for number in range(500)))
+        assert wait_for(lambda: len(lines_of(tmp_path / "judged")) == 500)
+
+    assert len(lines_of(tmp_path / "asked")) == 1
+
+
+def test_a_watch_that_is_started_again_repeats_nothing(tmp_path: Path) -> None:
+    said = [TIMEOUT.format(1), FATAL.format(8), FATAL.format(9)]
+    with watching(tmp_path):
+        says(tmp_path, *said)
+        assert wait_for(lambda: len(lines_of(tmp_path / "judged")) == 3)
+
+    with watching(tmp_path):
+        says(tmp_path, "x", "x", "x", FATAL.format(10))
+        assert wait_for(lambda: len(lines_of(tmp_path / "judged")) == 4)
+
+    assert len(lines_of(tmp_path / "asked")) == 2
+    assert sum("timeout" in line for line in lines_of(tmp_path / "console")) == 1
