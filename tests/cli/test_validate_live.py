@@ -1,7 +1,8 @@
 """`tidegate validate --live`: what the account lacks, all at once, before anything is deployed."""
 
 import json
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -12,8 +13,11 @@ from local.cloud_resources import CloudNames
 from tests.cli.region import ARM_IMAGE, LARGE_IMAGE, TRUST, Region, gateway, lead, names, region
 from tests.contracts.conftest import cloud
 from tests.wire.cluster_files import good
+from tidegate.adapters.account import Account
 from tidegate.cli.main import app
+from tidegate.cli.own_parts import policy_problems
 from tidegate.core.model.ec2 import SPOT_ROLE
+from tidegate.wire.config import parse_cluster
 
 __all__ = ["cloud", "names", "region"]
 
@@ -300,4 +304,63 @@ def test_an_existing_head_that_is_not_there(region: Region):
         "existing.file_security_group",
         "existing.file_system",
         "existing.munge_secret",
+    ]
+
+
+def test_policies_that_no_role_here_can_have(region: Region):
+    """IAM API reference, AttachRolePolicy: NoSuchEntity, after which the whole stack goes back."""
+    iam = region.cloud.client("iam")
+    allowed = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
+    ours = iam.create_policy(PolicyName="hooks", PolicyDocument=document)["Policy"]["Arn"]
+    gone, theirs = f"{ours}-gone", ours.replace(ours.split(":")[4], "210987654321")
+
+    told = region.told(
+        {
+            "head": {"policies": [ours, gone]},
+            "node_policies": [theirs],
+            "permissions_boundary": gone,
+        }
+    )
+
+    assert told == [
+        f"head.policies[1] {gone} is not there",
+        f"node_policies[0] {theirs} is of account 210987654321: a role takes AWS's policies and"
+        f" those of {ours.split(':')[4]}",
+        f"permissions_boundary {gone} is not there",
+    ]
+
+
+def test_policies_of_aws_are_every_accounts():
+    """Those that moto does not have."""
+    asked: list[str] = []
+    account = cast(
+        "Account", SimpleNamespace(number=lambda: "123456789012", has_policy=asked.append)
+    )
+    of_aws = "arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess"
+    file = parse_cluster(json.dumps({**good(), "node_policies": [of_aws]}), "a file")
+
+    (told,) = policy_problems(file, account)
+
+    assert asked == [of_aws]
+    assert told.text == f"{of_aws} is not there"
+
+
+def test_buckets_that_lustre_cannot_be_linked_to(region: Region):
+    s3 = region.cloud.client("s3")
+    s3.create_bucket(Bucket="near-sets")
+    far = {"LocationConstraint": "eu-west-1"}
+    s3.create_bucket(Bucket="far-sets", CreateBucketConfiguration=far)
+    links = [
+        {"path": "/near", "s3": "near-sets/imagenet", "auto_import": ["NEW"]},
+        {"path": "/far", "s3": "far-sets", "auto_import": ["NEW"]},
+        {"path": "/out", "s3": "far-sets-out", "auto_export": ["NEW"]},
+    ]
+
+    told = region.told({"lustre": {"storage_gib": 1200, "data_repositories": links}})
+
+    assert [each for each in told if "warning" not in each] == [
+        "lustre.data_repositories[1].auto_import the bucket far-sets is in eu-west-1: FSx imports"
+        " from us-east-1 alone",
+        "lustre.data_repositories[2].s3 there is no bucket far-sets-out",
     ]

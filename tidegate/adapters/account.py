@@ -127,6 +127,19 @@ class Account:
     def has_role(self, name: str) -> bool:
         return self._ask(lambda: self.clients("iam").get_role(RoleName=name)) is not None
 
+    def number(self) -> str:
+        """The account's own."""
+        answer = self._ask(lambda: self.clients("sts").get_caller_identity())
+        return str(answer["Account"])
+
+    def has_policy(self, arn: str) -> bool:
+        return self._ask(lambda: self.clients("iam").get_policy(PolicyArn=arn)) is not None
+
+    def region_of_bucket(self, name: str) -> str | None:
+        """Of a bucket that anybody has, as far as it may be asked about; None: there is none."""
+        answer = self._ask(lambda: self.clients("s3").head_bucket(Bucket=name))
+        return str(answer["BucketRegion"]) if answer else None
+
     def image(self, image_id: str) -> Image | None:
         answer = self._ask(lambda: self.clients("ec2").describe_images(ImageIds=[image_id]))
         if not (answer and answer["Images"]):

@@ -213,6 +213,7 @@ OBJECT_THERE = frozenset({"409", "412", "ConditionalRequestConflict", "Precondit
 # What a cluster file names and the account does not have.
 MISSING = frozenset(
     {
+        "404",
         "FileSystemNotFound",
         "InvalidAMIID.Malformed",
         "InvalidAMIID.NotFound",
@@ -221,6 +222,7 @@ MISSING = frozenset(
         "InvalidSnapshot.NotFound",
         "InvalidSubnetID.NotFound",
         "InvalidVpcID.NotFound",
+        "NoSuchBucket",
         "NoSuchEntity",
         "NotFoundException",
         "ParameterNotFound",

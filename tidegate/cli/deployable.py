@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 
 from tidegate.adapters.account import EBS_AWS_KEY, Account
-from tidegate.cli import quotas, ways_out
+from tidegate.cli import own_parts, quotas, ways_out
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import SPOT_ROLE, Market
 from tidegate.core.model.errors import TidegateError
@@ -344,6 +344,20 @@ def _existing_parts(file: ClusterFile, account: Account) -> Found:
         yield Problem(("existing", "munge_secret"), f"{existing.munge_secret} is not there")
 
 
+def _policies(file: ClusterFile, account: Account) -> Found:
+    """The IAM policies that the file names can be attached to roles."""
+    if not any(own_parts.policies(file)):
+        yield Needless("the file names none")
+    yield from own_parts.policy_problems(file, account)
+
+
+def _linked_buckets(file: ClusterFile, account: Account) -> Found:
+    """The buckets behind Lustre are there, those that it imports from in the cluster's region."""
+    if not (file.lustre and file.lustre.data_repositories):
+        yield Needless("the file names none")
+    yield from own_parts.bucket_problems(file, account)
+
+
 def _file_system(file_system_id: str, file: ClusterFile, account: Account) -> Found:
     place: Place = ("existing", "file_system")
     targets = account.mount_targets(file_system_id)
@@ -366,4 +380,5 @@ def _some(names: list[str]) -> str:
 CHECKS: tuple[Check, ...] = (
     *(_offerings, _quotas, _addresses, _spot_role, _images, _disk_key),
     *(_own_network, _existing_network, _ways_out, _endpoints, _existing_parts),
+    *(_policies, _linked_buckets),
 )
