@@ -127,10 +127,10 @@ class Account:
     def has_role(self, name: str) -> bool:
         return self._ask(lambda: self.clients("iam").get_role(RoleName=name)) is not None
 
-    def number(self) -> str:
-        """The account's own."""
+    def identity(self) -> tuple[str, str]:
+        """The partition of AWS that it is in, as ARNs name it, and its number."""
         answer = self._ask(lambda: self.clients("sts").get_caller_identity())
-        return str(answer["Account"])
+        return str(answer["Arn"]).split(":")[1], str(answer["Account"])
 
     def has_policy(self, arn: str) -> bool:
         return self._ask(lambda: self.clients("iam").get_policy(PolicyArn=arn)) is not None
