@@ -84,12 +84,16 @@ def test_head_and_nodes_agree_on_the_head_s_name():
 
 
 def test_settings_of_the_file_reach_slurm_conf_and_cgroup_conf():
-    slurm = {"version": "23.11", "settings": {"TaskPlugin": "task/none"}, "cgroup": {"A": "b"}}
+    slurm = {
+        "version": "23.11",
+        "settings": {"TaskPlugin": "task/none"},
+        "cgroup": {"ConstrainSwapSpace": "yes"},
+    }
 
     values = slurm_values(cluster_file(slurm=slurm))
 
     assert ("TaskPlugin", "task/none") in values.settings
-    assert values.cgroup == (("A", "b"),)
+    assert values.cgroup == (("ConstrainSwapSpace", "yes"),)
 
 
 @pytest.mark.parametrize(
