@@ -160,6 +160,15 @@ def test_one_fault_gives_exactly_one_problem(tmp_path, fault):
     assert problems(tmp_path, good(change)) == [says]
 
 
+def test_a_pool_that_no_partition_has_is_told_beside_its_own_faults(tmp_path):
+    u4 = {**good()["pools"]["t4"], "weight": 0}
+
+    assert problems(tmp_path, good({"pools.u4": u4})) == [
+        "pools.u4.weight must be 1-100, is 0",
+        "pools.u4 no partition has this pool, so no job can reach it",
+    ]
+
+
 def test_missing_prices_are_named_one_by_one(tmp_path):
     data = good({"prices_usd_per_hour": {"g4dn.xlarge": {"spot": 0.2}}, "region": "cn-north-1"})
     data["pools"]["t4"]["instance_types"] = ["g4dn.xlarge", "g4dn.2xlarge"]

@@ -187,7 +187,7 @@ LoginInstanceType = Annotated[
     AfterValidator(places.machine_type),
 ]
 HeadInstanceType = Annotated[LoginInstanceType, AfterValidator(places.with_nvme)]
-Email = Annotated[str, _pattern(r"^[^@\s]+@[^@\s]+\.[^@\s]+$", "an e-mail address")]
+Email = Annotated[str, _pattern(r"^[!-?A-~]+@[!-?A-~]+\.[!-?A-~]+$", "an e-mail address")]
 # Source: Chatbot API reference, SlackChannelConfiguration and TeamsChannelConfiguration.
 SlackId = Annotated[str, _pattern(r"^[A-Z0-9]{9,255}$", "an ID of Slack like C0123ABCDEF")]
 Uuid = Annotated[

@@ -125,7 +125,9 @@ def _problem(kind: str, place: Place, error: Mapping[str, Any], schema: Schema) 
     hint = did_you_mean(str(value), wanted["enum"]) if "enum" in wanted else ""
     hint = hint or instead(wanted, name, value)
     what = _expected(wanted, kind)
-    what += unit(name) if kind.endswith(("_parsing", "_type")) and "number" in what else ""
+    if kind.endswith(("_parsing", "_type")):
+        what += unit(name) if "number" in what else ""
+        what += "".join(f", or {each}" for each in wanted.get("x-words", ()))
     return Problem(place, f"must be {what}, is {shown(value)}{hint}")
 
 
@@ -229,4 +231,7 @@ def _resolved(root: Schema, schema: Schema) -> Schema:
         for each in schema.get("anyOf", ())
         if each.get("type") != "null" and "const" not in each
     ]
-    return {**_resolved(root, choices[0]), **own} if len(choices) == 1 else schema
+    words = [each["const"] for each in schema.get("anyOf", ()) if "const" in each]
+    if len(choices) != 1:
+        return schema
+    return {**_resolved(root, choices[0]), **own, **({"x-words": words} if words else {})}

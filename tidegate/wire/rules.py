@@ -49,9 +49,8 @@ def _partition_pools(parts: Parts) -> Iterator[Problem]:
     if len(parts.partitions) < len(parts.all_partitions) or not parts.all_partitions:
         return
     used = {pool for partition in parts.partitions.values() for pool in partition.pools}
-    for name in parts.pools:
-        if name not in used:
-            yield Problem(("pools", name), "no partition has this pool, so no job can reach it")
+    for name in sorted(parts.all_pools - used):
+        yield Problem(("pools", name), "no partition has this pool, so no job can reach it")
 
 
 def _pre_warmed_pools(parts: Parts) -> Iterator[Problem]:
