@@ -269,6 +269,7 @@ def test_what_cannot_be_written_is_told_before_anything_is_played(tmp_path, opti
 
     assert told.exit_code == 2
     assert "directory" in told.output
+    assert ("mkdir -p" in told.output) is (place != ".")
     assert "none.yaml" not in told.output
 
 

@@ -12,5 +12,5 @@ def new_file(path: Path | None) -> Path | None:
     if path.is_dir():
         raise typer.BadParameter(f"{path} is a directory, not a file")
     if not path.parent.is_dir():
-        raise typer.BadParameter(f"there is no directory {path.parent}")
+        raise typer.BadParameter(f"there is no directory {path.parent}: mkdir -p {path.parent}")
     return path

@@ -13,7 +13,7 @@ def _folder(path: Path) -> Path:
     if path.exists() and not path.is_dir():
         raise typer.BadParameter(f"{path} is a file, not a directory")
     if not path.parent.is_dir():
-        raise typer.BadParameter(f"there is no directory {path.parent}")
+        raise typer.BadParameter(f"there is no directory {path.parent}: mkdir -p {path.parent}")
     return path
 
 
