@@ -216,6 +216,7 @@ class Functions(Construct):
             statements.terminate_nodes(self, cluster),
             *self._stop_and_start(),
             *([statements.make_spot_role(self)] if around.file.cluster.has_spot else []),
+            *self._mail_owners(),
             *([statements.publish(around.topic_arn)] if around.topic_arn else []),
         )
 
@@ -224,6 +225,18 @@ class Functions(Construct):
         cluster = self._around.file.cluster
         is_wanted = any(pool.stopped_nodes for pool in cluster.pools)
         return start_and_stop_nodes(self, cluster.name) if is_wanted else ()
+
+    def _mail_owners(self) -> Statements:
+        """SES asks for the identity of the sender, and in its sandbox for the recipient's too.
+
+        Source: Service Authorization Reference, Amazon SES v2, SendEmail.
+        """
+        told = self._around.file.notifications
+        if told is None or told.owners is None:
+            return ()
+        where = Stack.of(self).format_arn(service="ses", resource="identity", resource_name="*")
+        sender = {"StringEquals": {"ses:FromAddress": told.owners.sender}}
+        return (statements.statement("MailOwners", ["ses:SendEmail"], [where], sender),)
 
     def _interruption_statements(self) -> Statements:
         queues, storage = self._around.queues, self._around.storage

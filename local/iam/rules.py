@@ -132,6 +132,12 @@ def _on_topic(call: Call) -> Iterator[Check]:
     yield Check(f"sns:{call.name}", call.params["TopicArn"])
 
 
+def _on_identity(call: Call) -> Iterator[Check]:
+    """SES developer guide, "Controlling access to Amazon SES": ses:FromAddress is a condition."""
+    sender = call.params["FromEmailAddress"]
+    yield Check(f"ses:{call.name}", call.arn(f"identity/{sender}"), {"ses:FromAddress": (sender,)})
+
+
 def _on_group(call: Call) -> Iterator[Check]:
     """Resource Groups API reference, ListGroupResources, "Minimum permissions": all four."""
     group = call.params["Group"]
@@ -151,6 +157,7 @@ RULES: Mapping[str, Rule] = {
     **_table("dynamodb", _on_table, "Scan", "DescribeTable", "DescribeTimeToLive"),
     **_table("dynamodb", _on_tables, "BatchGetItem", "BatchWriteItem"),
     **_table("dynamodb", _transaction, "TransactGetItems", "TransactWriteItems"),
+    **_table("ses", _on_identity, "SendEmail"),
     **_table("sns", _on_topic, "Publish"),
     **_table("sqs", _on_queue, "SendMessage", "SendMessageBatch", "ReceiveMessage"),
     **_table("sqs", _on_queue, "DeleteMessage", "DeleteMessageBatch", "ChangeMessageVisibility"),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cdk.made import Stack, dev_file, synthesized
-from tests.cdk.variants import SLACK, TEAM, TEAMS, cluster_stack, stacks_of
+from tests.cdk.variants import OWNERS, SLACK, TEAM, TEAMS, cluster_stack, stacks_of
 from tidegate.core.model.errors import BadConfig
 
 
@@ -51,6 +51,29 @@ def test_planner_and_report_alone_may_publish_to_the_topic_of_the_alarms(told: S
     assert "PlannerRole" in planner
     assert "ReportRole" in report
     assert where == there == {"Ref": topic(told)}
+
+
+def mailing(stack: Stack) -> list[tuple[str, dict[str, Any]]]:
+    """Roles that may write mail, and what they are allowed of it."""
+    return [
+        (name, each)
+        for name, role in roles(stack)
+        for policy in role.get("Policies", ())
+        for each in policy["PolicyDocument"]["Statement"]
+        if "ses:" in str(each["Action"])
+    ]
+
+
+def test_the_planner_alone_may_write_to_owners_and_only_as_the_sender_of_the_file(
+    told: Stack, dev: Stack
+) -> None:
+    ((role, allowed),) = mailing(told)
+
+    assert "PlannerRole" in role
+    assert allowed["Action"] == "ses:SendEmail"
+    assert str(allowed["Resource"]).count(":ses:us-east-1:") == 1
+    assert allowed["Condition"] == {"StringEquals": {"ses:FromAddress": OWNERS["sender"]}}
+    assert mailing(dev) == []
 
 
 def test_a_file_that_tells_nobody_gives_no_right_and_no_chat(dev: Stack) -> None:

@@ -109,6 +109,7 @@ def _images() -> File:
 
 SLACK = {"workspace_id": "T0123ABCDEF", "channel_id": "C0123ABCDEF"}
 TEAM = "0a1b2c3d-1111-2222-3333-444455556666"
+OWNERS = {"sender": "tidegate@example.org", "address": "{user}@example.org"}
 TEAMS = {"tenant_id": TEAM, "team_id": TEAM, "channel_id": "19%3Aab6e%40thread.tacv2"}
 
 VARIANTS: Mapping[str, File] = {
@@ -156,7 +157,7 @@ VARIANTS: Mapping[str, File] = {
         metrics="full",
         alarm_email="ops@example.org",
         bill_alert={"usd_per_month": "100"},
-        notifications={"slack": SLACK, "teams": TEAMS},
+        notifications={"slack": SLACK, "teams": TEAMS, "owners": OWNERS},
         report={"every": "week"},
         slurm={"version": "23.11", "accounting": "true"},
     ),

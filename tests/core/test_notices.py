@@ -147,12 +147,13 @@ def test_a_block_that_ends_with_work_is_one_cause_whatever_runs_on_it() -> None:
 
 
 def test_gpus_that_idle_are_told_of_once_a_run() -> None:
-    (first,) = told(with_idle(idle()))
-    (again,) = told(with_idle(idle(restarts=1)))
+    first, own = told(with_idle(idle()))
+    again, _ = told(with_idle(idle(restarts=1)))
 
     assert first.code is NoticeCode.GPUS_IDLE
     assert first.sentence.startswith("job 9 of ada has had 1 GPU idle for 2.0 h")
     assert first.key != again.key
+    assert (first.user, own.code, own.user) == ("", NoticeCode.OWN_GPUS_IDLE, "ada")
 
 
 def test_jobs_that_have_started_are_forgotten_and_budgets_are_not() -> None:

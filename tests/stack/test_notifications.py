@@ -6,6 +6,7 @@ from typing import Any
 from local.stack_world import StackWorld
 from local.trouble import Fault, Trouble
 from tests import make
+from tests.core.test_idle_gpus import idle
 from tidegate.core.model.slurm import Job
 
 WAIT_S = 3 * 3600.0
@@ -49,3 +50,16 @@ def test_a_long_wait_is_told_once_also_where_sns_fails_at_first(world: StackWorl
     world.look()
 
     assert heard() == [("job-waits", ["1"]), ("job-waits", ["2"])]
+
+
+def test_the_owner_of_idle_gpus_hears_of_it_under_the_planner_s_own_role(world: StackWorld) -> None:
+    heard = subscribed(world)
+    ses = world.cloud.observer("ses")
+    before = ses.get_send_quota()["SentLast24Hours"]
+    ses.verify_email_identity(EmailAddress="tidegate@example.org")
+
+    world.report([idle()], [make.node("i-9", state="MIXED+DYNAMIC_NORM", gpus_alloc=1)])
+    world.look()
+
+    assert heard() == [("gpus-idle", ["9/0"])]
+    assert ses.get_send_quota()["SentLast24Hours"] == before + 1

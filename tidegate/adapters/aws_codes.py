@@ -77,6 +77,12 @@ OF_DISKS_AND_CARDS = frozenset(
 
 SUBNET = frozenset({"InsufficientFreeAddressesInSubnet", "PrivateIpAddressLimitExceeded"})
 
+# SES takes no mail from this account, and SES takes this one not.
+# Source: SES API v2 reference, SendEmail, "Errors".
+MAIL_PAUSED = frozenset({"AccountSuspendedException", "SendingPausedException"})
+MAIL_UNVERIFIED = frozenset({"MailFromDomainNotVerifiedException", "MessageRejected"})
+MAIL_REFUSED = frozenset({"BadRequestException", "MessageRejected", "NotFoundException"})
+
 # Says how fast we may ask (or that a rival holds a DynamoDB item just now) and nothing about
 # capacity: never a reason to rest an offering.
 THROTTLING = frozenset(

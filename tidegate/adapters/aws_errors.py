@@ -32,6 +32,9 @@ from tidegate.adapters.aws_codes import (
     INSTANCE_NOT_FOUND,
     INVALID_FLEET,
     LOST_RACE,
+    MAIL_PAUSED,
+    MAIL_REFUSED,
+    MAIL_UNVERIFIED,
     MISSING,
     NO_DEFAULT_NETWORK,
     NOT_IN_ZONE,
@@ -59,6 +62,7 @@ from tidegate.core.model.errors import (
     Throttled,
     UnknownCaller,
 )
+from tidegate.core.model.notice import MailEnd
 
 # What a fleet call that failed as a whole says of the offerings that it named.
 _ANSWERS = frozenset({RefusalKind.CAPACITY, RefusalKind.QUOTA, RefusalKind.SUBNET})
@@ -237,6 +241,20 @@ def is_too_fast(error: ClientError) -> bool:
     """Whether a transaction was cancelled since the table could not take it as fast."""
     codes = {reason.get("Code") for reason in cancellation_reasons(error)}
     return not codes.isdisjoint(THROUGHPUT)
+
+
+def mail_end(error: ClientError, *, sender: str) -> MailEnd | None:
+    """Why SES did not take a mail; None: that is no answer of its own.
+
+    It names the identities that are not verified; outside its sandbox it asks for the sender alone.
+    """
+    code, words = code_of(error), message_of(error).lower()
+    if code in MAIL_PAUSED:
+        return MailEnd.PAUSED
+    if code in MAIL_UNVERIFIED and ("verified" in words or code != "MessageRejected"):
+        is_sender = sender.lower() in words or code != "MessageRejected"
+        return MailEnd.SENDER_UNVERIFIED if is_sender else MailEnd.RECIPIENT_UNVERIFIED
+    return MailEnd.REFUSED if code in MAIL_REFUSED else None
 
 
 def typed(code: str, message: str) -> Exception:

@@ -20,6 +20,7 @@ TITLES = {
     NoticeCode.ROLLOUT_STOPPED: "a roll-out has stopped",
     NoticeCode.BLOCK_ENDS: "a capacity block ends while it has work",
     NoticeCode.GPUS_IDLE: "GPUs of running jobs idle",
+    NoticeCode.OWN_GPUS_IDLE: "GPUs of your jobs idle",
     NoticeCode.REPORT_READY: "a report is there",
 }
 

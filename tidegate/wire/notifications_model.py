@@ -1,8 +1,9 @@
 """The section `notifications` of the cluster file."""
 
-from typing import Annotated
+import re
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tidegate.wire import names
 from tidegate.wire.section import Section
@@ -36,6 +37,49 @@ class TeamsModel(Section):
     )
 
 
+# What stands in a mail's header without quotes: users' names are of their directory's choice.
+_ADDRESS = re.compile(r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
+OwnAddress = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$",
+        json_schema_extra={"x-expected": "an e-mail address without a name"},
+    ),
+]
+
+
+class OwnersModel(Section):
+    """The owner of a job hears by mail that its GPUs idle, from Amazon SES."""
+
+    sender: OwnAddress = Field(
+        description="from which it is sent; it or its domain is verified in SES in this region"
+    )
+    address: Annotated[
+        str | None,
+        Field(
+            pattern=r"^[A-Za-z0-9._%+-]*\{user\}[A-Za-z0-9._%+-]*@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$",
+            json_schema_extra={"x-expected": "like '{user}@example.org', in quotes"},
+        ),
+    ] = Field(
+        default=None, description="whose mail is at the user's name, like '{user}@example.org'"
+    )
+    by_user: dict[names.UserName, OwnAddress] = Field(
+        default_factory=dict,
+        description="whose mail is elsewhere; others have none without address",
+    )
+
+    @model_validator(mode="after")
+    def _finds_somebody(self) -> Self:
+        if self.address is None and not self.by_user:
+            raise ValueError("needs address or by_user: where the owners' mail is")
+        return self
+
+    def address_of(self, user: str) -> str:
+        """Where the user's mail is; "" when nobody knows."""
+        told = self.by_user.get(user) or (self.address or "").replace("{user}", user)
+        return told if _ADDRESS.fullmatch(told) else ""
+
+
 class NotificationsModel(Section):
     """Who is told, without asking, of what needs a person; each cause once."""
 
@@ -45,3 +89,6 @@ class NotificationsModel(Section):
     )
     slack: SlackModel | None = Field(default=None, description="and alarms, in Slack")
     teams: TeamsModel | None = Field(default=None, description="and alarms, in Microsoft Teams")
+    owners: OwnersModel | None = Field(
+        default=None, description="the owner of a job whose GPUs idle, by mail; not when left out"
+    )

@@ -1,5 +1,7 @@
 """The planner: the control loop on AWS."""
 
+from functools import cache
+
 from tidegate.adapters.clients import client_of_function
 from tidegate.adapters.clock import SystemClock
 from tidegate.adapters.dead_looks import SqsDeadLooks
@@ -7,13 +9,14 @@ from tidegate.adapters.decisions import S3Decisions
 from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.adapters.ec2 import Ec2Compute
 from tidegate.adapters.notices import SnsNotices
+from tidegate.adapters.owner_mail import SesMail
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.frozen import frozen
 from tidegate.ports import Calendar, Decisions, DryRuns
 from tidegate.ports.dead_looks import DeadLooks
 from tidegate.service.control import Control
 from tidegate.service.requests import Placement
-from tidegate.service.telling import Teller
+from tidegate.service.telling import Owners, Teller
 from tidegate.wiring.function import Deployed
 from tidegate.wiring.resources import Clients, Resources, placement_of, planner_bus, resources_of
 
@@ -52,7 +55,10 @@ def _teller(deployed: Deployed) -> Teller | None:
     if file.notifications is None or not settings.topic:
         return None
     notices = SnsNotices(clients("dynamodb"), clients("sns"), settings.table, settings.topic)
-    return Teller(file.cluster.name, notices, SystemClock(), file.notifications.wait_s)
+    told = file.notifications
+    mail = SesMail(cache(lambda: clients("sesv2")), told.owners.sender) if told.owners else None
+    owners = Owners(mail, told.owners.address_of) if mail and told.owners else None
+    return Teller(file.cluster.name, notices, SystemClock(), told.wait_s, owners)
 
 
 def control(

@@ -39,6 +39,23 @@ def idle_runs(snapshot: Snapshot) -> Iterator[tuple[Job, int, float]]:
     return ((each.job, each.gpus, idle_s) for each, _, idle_s in _idle(snapshot))
 
 
+def idle_owners(snapshot: Snapshot) -> Iterator[tuple[Job, str]]:
+    """The same, with what the owner of each should hear of it."""
+    for each, rule, idle_s in _idle(snapshot):
+        job, many = each.job, f"{each.gpus} GPU{'s' * (each.gpus != 1)}"
+        said = f"your job {job.job_id} has had {many} idle for {span(idle_s)}"
+        ends = snapshot.cluster.idle_gpus is not None and rule.action in _WILL
+        if rule.action is IdleAction.REQUEUE and not job.is_requeueable:
+            ends = False
+        if ends:
+            when = f"{span(rule.warning_s)} after the warning in its output"
+            will = f"it is {_WILL[rule.action]} {when} unless that changes"
+            keep = f"scontrol update jobid={job.job_id} comment=tidegate:idle-ok"
+            yield job, f"{said}; {will}; to keep it: {keep}"
+        else:
+            yield job, f"{said}; it goes on; when its work is done: scancel {job.job_id}"
+
+
 def _idle(snapshot: Snapshot) -> list[tuple[GpuJob, IdleRule, float]]:
     """The jobs, the rule by which they idle, and for how many seconds."""
     if snapshot.digest is None:

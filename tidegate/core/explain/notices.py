@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tidegate.core.explain.block_ends import block_ends
-from tidegate.core.explain.idle_gpus import idle_runs
+from tidegate.core.explain.idle_gpus import idle_owners, idle_runs
 from tidegate.core.explain.overview import BUDGET_WARNS_AT
 from tidegate.core.fleet.findings import doubted_checks
 from tidegate.core.fleet.members import members
@@ -33,6 +33,7 @@ def notices(snapshot: Snapshot, plan: Plan, *, wait_s: float) -> tuple[Notice, .
         *_rollouts(snapshot),
         *_blocks(snapshot),
         *_idle(snapshot),
+        *_own_idle(snapshot),
     )
 
 
@@ -94,3 +95,9 @@ def _idle(snapshot: Snapshot) -> Iterator[Notice]:
         said = f"job {job.job_id} of {job.user} has had {many} idle for {span(idle_s)}"
         sentence = f"{said}; tidegate why {job.job_id} says what follows"
         yield Notice(NoticeCode.GPUS_IDLE, f"{job.job_id}/{job.restarts}", sentence)
+
+
+def _own_idle(snapshot: Snapshot) -> Iterator[Notice]:
+    for job, sentence in idle_owners(snapshot):
+        cause = f"{job.job_id}/{job.restarts}"
+        yield Notice(NoticeCode.OWN_GPUS_IDLE, cause, sentence, job.user)

@@ -17,20 +17,37 @@ class NoticeCode(StrEnum):
     ROLLOUT_STOPPED = "rollout-stopped"  # given up, or paused until a person says how to go on
     BLOCK_ENDS = "block-ends"
     GPUS_IDLE = "gpus-idle"
+    OWN_GPUS_IDLE = "own-gpus-idle"  # the same, told to who owns the job
     REPORT_READY = "report-ready"  # the page of a day, a week or a month is there
 
 
 # What is over as soon as it is not seen any more: the next time is another cause.
-OF_JOBS = frozenset({NoticeCode.JOB_WAITS, NoticeCode.GPUS_IDLE})
+OF_JOBS = frozenset({NoticeCode.JOB_WAITS, NoticeCode.GPUS_IDLE, NoticeCode.OWN_GPUS_IDLE})
+
+
+class MailEnd(StrEnum):
+    """What became of a mail to the owner of a job. All but `LATER` are final for this cause."""
+
+    SENT = "sent"
+    NO_ADDRESS = "no-address"
+    RECIPIENT_UNVERIFIED = "recipient-unverified"  # SES's sandbox takes no others
+    SENDER_UNVERIFIED = "sender-unverified"
+    PAUSED = "sending-paused"
+    REFUSED = "refused"
+    DENIED = "not-authorized"
+    LATER = "later"  # too many at a time, or for a day
 
 
 @frozen
 class Notice:
-    """`cause`: what is told once, unique among those of its code."""
+    """`cause`: what is told once, unique among those of its code. `user`: who alone is told it, ""
+    for everybody who has subscribed.
+    """
 
     code: NoticeCode
     cause: str
     sentence: str
+    user: str = ""
 
     @property
     def key(self) -> str:
