@@ -113,11 +113,11 @@ def parts_of_node(node: Node, jobs: Sequence[Job]) -> Parts | None:
     per_gpu, shared = node.shards // node.gpus, node.gpus_shared
     used = sum(job.shape.gpus for job in jobs if job.shape.gres == node.shared_gres)
     free = max(shared * per_gpu - used, 0)
-    opened = (-(-free // shared),) if free else ()
+    each_free = [-(-free // shared)] if free else []
     if node.shards_used:
-        opened = tuple(sorted(per_gpu - each for each in node.shards_used if each < per_gpu))
+        each_free = sorted(per_gpu - each for each in node.shards_used if each < per_gpu)
     whole = node.gpus - node.gpus_alloc - shared
-    return Shards(node.gpu_type, per_gpu, whole, opened, node.shared_gres)
+    return Shards(node.gpu_type, per_gpu, whole, tuple(each_free), node.shared_gres)
 
 
 def parts_of_type(of: InstanceType, layout: str) -> Parts | None:
