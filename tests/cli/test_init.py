@@ -248,3 +248,14 @@ def test_a_file_that_cannot_be_written_is_told_in_a_sentence(tmp_path):
 
     assert done.exit_code == 1
     assert done.stderr == f"{file}: {os.strerror(errno.ELOOP)}\n"
+
+
+@pytest.mark.parametrize(("nodes", "most"), [("8", 16), ("64", 64), ("4000", 250)])
+def test_a_job_may_have_all_nodes_that_are_allowed(tmp_path: Any, nodes: str, most: int):
+    file = tmp_path / "new.yaml"
+
+    assert run("init", str(file), "--yes", "--nodes", nodes).exit_code == 0
+
+    written = load_cluster(file)
+    assert written.cluster.pools[0].max_job_nodes == most
+    assert not [each for each in written.notes if "max_job_nodes" in each]

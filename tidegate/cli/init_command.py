@@ -48,7 +48,9 @@ pools:
     zones: [{zones}]
     capacity_types: [{markets}] # tried in this order
     idle_s: 120 # a node without a job goes after this
-{prices}"""
+{job_nodes}{prices}"""
+
+JOB_NODES = "    max_job_nodes: {most} # the largest -N that Slurm accepts\n"
 
 NO_ALARM = "# alarm_email: ops@example.org"
 
@@ -280,8 +282,19 @@ def _text(path: Path, said: Mapping[str, Any]) -> str:
         types=", ".join(map(_scalar, types)),
         zones=", ".join(_scalar(f"{region}{letter}") for letter in said["zones"]),
         prices=_prices(region, types),
+        job_nodes=_job_nodes(said["nodes"], len(types)),
         markets="spot, on-demand" if said["spot"] else "on-demand",
     )
+
+
+def _job_nodes(nodes: int, num_types: int) -> str:
+    """Where all nodes are more than a job may usually have: all, as far as slurm.conf has room."""
+    from tidegate.wire.pool_models import PoolModel
+    from tidegate.wire.rules import MAX_PLACEHOLDERS
+
+    most = min(nodes, MAX_PLACEHOLDERS // num_types)
+    usual: int = PoolModel.model_fields["max_job_nodes"].default
+    return JOB_NODES.format(most=most) if most > usual else ""
 
 
 def _write(context: typer.Context, path: Path, text: str) -> None:
