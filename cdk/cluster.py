@@ -119,7 +119,6 @@ class _Parts(Construct):
     ) -> None:
         super().__init__(scope, id)
         file, storage = source.file, data.storage
-        cluster = file.cluster.name
         self._images = Images(self, "Images", file=file)
         self.network = Network(self, "Network", file=file)
         self._mounts = (
@@ -129,7 +128,7 @@ class _Parts(Construct):
             Lustre(self, "Lustre", file=file, network=self.network).target if file.lustre else ""
         )
         self.queues = Queues(self, "Queues")
-        self.events = Events(self, "Events", cluster=cluster, queues=self.queues)
+        self.events = Events(self, "Events", file=file, queues=self.queues)
         self.nodes = Nodes(
             self,
             "Nodes",

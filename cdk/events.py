@@ -1,12 +1,16 @@
 """The buses: digests of the agent on the cluster's own, EC2's news on the default one."""
 
+from collections.abc import Sequence
+
 from aws_cdk import Duration
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from constructs import Construct
 
 from cdk.queues import KEPT, Queues
+from tidegate.wire.config import ClusterFile
 from tidegate.wire.events import (
+    ALARM_DETAIL_TYPE,
     BOOT_FAILED_DETAIL_TYPE,
     BOOT_READY_DETAIL_TYPE,
     DIGEST_DETAIL_TYPE,
@@ -36,9 +40,17 @@ EC2_NEWS = {
 class Events(Construct):
     """The cluster's bus, and the rules from both buses into the queues."""
 
-    def __init__(self, scope: Construct, id: str, *, cluster: str, queues: Queues) -> None:
+    def __init__(self, scope: Construct, id: str, *, file: ClusterFile, queues: Queues) -> None:
         super().__init__(scope, id)
+        cluster = file.cluster.name
         self.bus = events.EventBus(self, "Bus", event_bus_name=f"tidegate-{cluster}")
+        looks = targets.SqsQueue(
+            queues.looks,
+            message_group_id=cluster,
+            dead_letter_queue=queues.dead,
+            retry_attempts=DELIVERY_ATTEMPTS,
+            max_event_age=LOOK_DELIVERED_WITHIN,
+        )
         events.Rule(
             self,
             "Digest",
@@ -47,16 +59,10 @@ class Events(Construct):
             event_pattern=events.EventPattern(
                 source=[DIGEST_SOURCE], detail_type=[DIGEST_DETAIL_TYPE]
             ),
-            targets=[
-                targets.SqsQueue(
-                    queues.looks,
-                    message_group_id=cluster,
-                    dead_letter_queue=queues.dead,
-                    retry_attempts=DELIVERY_ATTEMPTS,
-                    max_event_age=LOOK_DELIVERED_WITHIN,
-                )
-            ],
+            targets=[looks],
         )
+        if file.rollout.alarms:
+            self._look_at_alarms(cluster, file.rollout.alarms, looks)
         self._tell(
             "Boot",
             queues,
@@ -89,6 +95,20 @@ class Events(Construct):
             events.EventPattern(
                 source=["aws.health"], detail_type=[HEALTH_DETAIL_TYPE], detail={"service": ["EC2"]}
             ),
+        )
+
+    def _look_at_alarms(self, cluster: str, alarms: Sequence[str], looks: targets.SqsQueue) -> None:
+        """At each change of these; what they say by then the planner asks."""
+        events.Rule(
+            self,
+            "Alarms",
+            description=f"an alarm that roll-outs of {cluster} heed has changed: look",
+            event_pattern=events.EventPattern(
+                source=["aws.cloudwatch"],
+                detail_type=[ALARM_DETAIL_TYPE],
+                detail={"alarmName": list(alarms)},
+            ),
+            targets=[looks],
         )
 
     def _tell(

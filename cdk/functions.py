@@ -218,7 +218,13 @@ class Functions(Construct):
             *([statements.make_spot_role(self)] if around.file.cluster.has_spot else []),
             *self._mail_owners(),
             *([statements.publish(around.topic_arn)] if around.topic_arn else []),
+            *self._read_alarms(),
         )
+
+    def _read_alarms(self) -> Statements:
+        """Source: CloudWatch API, DescribeAlarms: composite alarms only for a right on `*`."""
+        read = statements.statement("Alarms", ["cloudwatch:DescribeAlarms"], ["*"])
+        return (read,) if self._around.file.cluster.alarms else ()
 
     def _stop_and_start(self) -> Statements:
         """Only where a pool keeps stopped nodes. A key of one's own is lent to launches as well."""

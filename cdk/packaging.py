@@ -17,7 +17,18 @@ from cdk import wheels
 from cdk.wheels import Target, add_wheels, cache_of, cached, digest, export_group, own_files
 
 # botocore's; those whose clients the functions are wired with.
-SERVICES = ("dynamodb", "ec2", "events", "pricing", "resource-groups", "s3", "sesv2", "sns", "sqs")
+SERVICES = (
+    "cloudwatch",
+    "dynamodb",
+    "ec2",
+    "events",
+    "pricing",
+    "resource-groups",
+    "s3",
+    "sesv2",
+    "sns",
+    "sqs",
+)
 LAMBDA = Target(python="3.13", platform="aarch64-manylinux_2_28", services=SERVICES)
 GROUP = "functions"
 

@@ -128,6 +128,7 @@ VARIANTS: Mapping[str, File] = {
     "no way out": dev_file(network={"endpoints": list(NEEDED_ENDPOINTS)}, login={}),
     "nat and flow logs": dev_file(network={"nat": "one", "flow_logs": "all"}),
     "key": dev_file(kms_key=KEY, logs={"nodes": "true"}, pools=_with_t4(stopped_nodes="2")),
+    "alarms of roll-outs": dev_file(rollout={"alarms": ["loss-too-high", "errors"]}),
     "lustre": dev_file(lustre={"storage_gib": "2400"}, login={}),
     "lustre with a key": dev_file(
         lustre={"storage_gib": "2400", "kind": "persistent"}, kms_key=KEY

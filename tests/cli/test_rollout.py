@@ -123,3 +123,15 @@ def test_a_persons_word_stands_beside_what_planners_note_at_that_moment(
 
     found = known(town)
     assert (len(found.failed), found.rollout and found.rollout.asked) == (1, RolloutCode.PAUSED)
+
+
+def test_an_alarm_that_there_is_not_is_told_by_the_status_and_by_the_next_look(town: Town) -> None:
+    history(town)
+    town.file.write_text(f"{town.file.read_text()}\nrollout: {{alarms: [no-such-alarm]}}\n")
+    says = "CloudWatch has no alarm no-such-alarm in this account and region: make it, or take it"
+
+    (ours,) = [each for each in town.ask_json("rollout", "status") if each["pool"] == "t4"]
+
+    assert (ours["state"], ours["most"]) == ("rollout-held", 0)
+    assert f"its first nodes: {says}" in ours["sentence"]
+    assert says in town.ask("status").output.replace("\n", " ")

@@ -367,3 +367,28 @@ def test_buckets_that_lustre_cannot_be_linked_to(region: Region):
         " from us-east-1 alone",
         "lustre.data_repositories[2].s3 there is no bucket far-sets-out",
     ]
+
+
+def test_an_alarm_that_is_not_there_is_told_and_one_that_is_in_alarm_as_well(region: Region):
+    """A roll-out would wait for both, and nobody would know before."""
+    cloudwatch = region.cloud.client("cloudwatch")
+    cloudwatch.put_metric_alarm(
+        AlarmName="errors",
+        Namespace="site",
+        MetricName="Errors",
+        Statistic="Sum",
+        Period=60,
+        EvaluationPeriods=1,
+        Threshold=1.0,
+        ComparisonOperator="GreaterThanThreshold",
+    )
+    cloudwatch.set_alarm_state(AlarmName="errors", StateValue="ALARM", StateReason="test")
+
+    told = region.told({"rollout": {"alarms": ["errors", "eror"]}})
+
+    cloudwatch.delete_alarms(AlarmNames=["errors"])
+    assert (
+        "rollout.alarms[1] there is no alarm eror, so a roll-out would wait for it; a composite "
+        "one is shown to who may use cloudwatch:DescribeAlarms on *"
+    ) in told
+    assert "rollout.alarms[0]: errors is in ALARM: a roll-out waits until it is over" in told

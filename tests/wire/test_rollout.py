@@ -9,6 +9,7 @@ import yaml
 
 from tests.wire.cluster_files import good, load, problems
 from tests.wire.test_monitoring import EXISTING
+from tidegate.core.model.alarms import RolloutAlarms
 from tidegate.core.model.site_check import SiteCheck
 
 CHECK = {"rollout": {"check": {"script": "/shared/nccl.sbatch", "user": "ci"}}}
@@ -27,6 +28,16 @@ def test_a_long_script_belongs_on_shared_storage(tmp_path: Path) -> None:
     (said,) = problems(tmp_path, good(check))
 
     assert said.startswith("rollout.check.script has 5012 characters, 4096 fit: put it on shared")
+
+
+@pytest.mark.parametrize(("how", "rolls_back"), [({}, True), ({"on_alarm": "pause"}, False)])
+def test_alarms_roll_back_where_the_file_says_nothing_else(
+    tmp_path: Path, how: dict[str, str], rolls_back: bool
+) -> None:
+    file = load(tmp_path, good({"rollout": {"alarms": ["errors", "both of them"], **how}}))
+
+    assert file.cluster.alarms == RolloutAlarms(("errors", "both of them"), rolls_back)
+    assert load(tmp_path, good()).cluster.alarms is None
 
 
 def example() -> dict[str, Any]:

@@ -3,13 +3,15 @@
 Reads only. Errors of every method: Throttled, NotAuthorized. None: there is no such thing.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from botocore.exceptions import ClientError
 
+from tidegate.adapters.alarms import CloudWatchAlarms
 from tidegate.adapters.aws_errors import aws_call, is_missing, tolerating
+from tidegate.core.model.alarms import SeenAlarm
 from tidegate.core.model.ec2 import CLUSTER_TAG
 from tidegate.core.model.frozen import frozen
 
@@ -254,6 +256,9 @@ class Account:
             return None
         found = answer["MountTargets"]
         return {each["AvailabilityZoneName"]: each["VpcId"] for each in found}
+
+    def alarms(self, names: Sequence[str]) -> tuple[SeenAlarm, ...]:
+        return CloudWatchAlarms(self.clients("cloudwatch")).states(names)
 
     def has_secret(self, arn: str) -> bool:
         secrets = self.clients("secretsmanager")

@@ -6,6 +6,7 @@ from ipaddress import IPv4Network
 
 from tidegate.adapters.account import EBS_AWS_KEY, Account
 from tidegate.cli import own_parts, quotas, ways_out
+from tidegate.core.model.alarms import AlarmState
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import SPOT_ROLE, Market
 from tidegate.core.model.errors import TidegateError
@@ -373,6 +374,23 @@ def _file_system(file_system_id: str, file: ClusterFile, account: Account) -> Fo
         yield Problem(place, f"{text}: nodes there could not mount it")
 
 
+def _alarms(file: ClusterFile, account: Account) -> Found:
+    """The alarms that roll-outs heed are there."""
+    if not file.rollout.alarms:
+        yield Needless("the file names none")
+        return
+    for index, each in enumerate(account.alarms(file.rollout.alarms)):
+        place: Place = ("rollout", "alarms", index)
+        if each.state is None:
+            text = f"there is no alarm {each.name}, so a roll-out would wait for it"
+            hidden = "a composite one is shown to who may use cloudwatch:DescribeAlarms on *"
+            yield Problem(place, f"{text}; {hidden}")
+        elif each.state is AlarmState.ALARM:
+            yield Note(
+                Problem(place, f"{each.name} is in ALARM: a roll-out waits until it is over")
+            )
+
+
 def _some(names: list[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
@@ -380,5 +398,5 @@ def _some(names: list[str]) -> str:
 CHECKS: tuple[Check, ...] = (
     *(_offerings, _quotas, _addresses, _spot_role, _images, _disk_key),
     *(_own_network, _existing_network, _ways_out, _endpoints, _existing_parts),
-    *(_policies, _linked_buckets),
+    *(_policies, _linked_buckets, _alarms),
 )

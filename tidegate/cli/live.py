@@ -131,6 +131,7 @@ def live(file: ClusterFile, clients: Clients | None = None) -> LiveCluster:
         bus=made.bus,
         clock=made.clock,
         calendar=made.calendar,
+        alarms=made.alarms,
         templates=placement.templates,
     )
     ec2 = Ec2Compute(make("ec2"), file.cluster.name)

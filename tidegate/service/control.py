@@ -13,6 +13,7 @@ from tidegate.core.model.plan import Plan
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
 from tidegate.ports import Bus, Calendar, Clock, Compute, Ledger
+from tidegate.ports.alarms import Alarms
 from tidegate.service.apply import Applier
 from tidegate.service.interruptions import Interrupted, Interruptions
 from tidegate.service.observe import observe
@@ -74,6 +75,7 @@ class Control:
     clock: Clock
     placement: Placement
     calendar: Calendar = field(default_factory=AlwaysUp)
+    alarms: Alarms | None = None
 
     def look(self) -> Looked:
         """Observe, plan, apply; never raises for trouble outside: the next look is near."""
@@ -99,6 +101,7 @@ class Control:
             bus=self.bus,
             clock=self.clock,
             calendar=self.calendar,
+            alarms=self.alarms,
             templates=self.placement.templates,
         )
         made = plan(snapshot)

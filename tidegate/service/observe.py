@@ -4,15 +4,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from tidegate.core.fleet.templates import in_force, in_use, refused
+from tidegate.core.fleet.templates import in_force, in_use, refused, rollout_of
+from tidegate.core.model.alarms import SeenAlarms
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.digest import supersedes
 from tidegate.core.model.ec2 import Template
-from tidegate.core.model.errors import BadEvent
+from tidegate.core.model.errors import BadEvent, NotAuthorized, TidegateError
 from tidegate.core.model.resting import STARTS
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.market import at_market
 from tidegate.ports import Bus, Calendar, Clock, Compute, Ledger, LedgerView, ReceivedDigest
+from tidegate.ports.alarms import Alarms
 
 NEVER_HEARD_S = float("inf")
 
@@ -25,12 +27,14 @@ def observe(
     bus: Bus,
     clock: Clock,
     calendar: Calendar,
+    alarms: Alarms | None = None,
     templates: Mapping[str, Template] = MappingProxyType({}),
 ) -> tuple[Snapshot, tuple[str, ...]]:
     """What the planner may know now, and notes on what had to be dropped.
 
     The ledger is read first: its epoch fences everything that is read after it.
-    `templates`: as the stack deployed them.
+    `templates`: as the stack deployed them. `alarms`: asked only where the file names some and a
+    pool is on its way to a new template.
     Errors: Throttled, NotAuthorized of the ports.
     """
     view = ledger.view()
@@ -64,7 +68,23 @@ def observe(
         refused_templates=refused(snapshot),
         denied_starts=tuple(each for each in view.resting if each.template == STARTS),
     )
-    return found, notes
+    return replace(found, alarms=_alarms(found, alarms)), notes
+
+
+def _alarms(snapshot: Snapshot, alarms: Alarms | None) -> SeenAlarms | None:
+    """None: nobody has to ask. A plan is made without an answer too, for jobs wait: what it rolls
+    out then waits.
+    """
+    wanted = snapshot.cluster.alarms
+    under_way = (rollout_of(snapshot, pool.name) for pool in snapshot.cluster.pools)
+    if alarms is None or wanted is None or all(r is None or r.given_up for r in under_way):
+        return None
+    try:
+        return SeenAlarms(alarms.states(wanted.names))
+    except NotAuthorized as denied:
+        return SeenAlarms(trouble=f"the planner may not: {denied}")
+    except TidegateError as trouble:
+        return SeenAlarms(trouble=f"CloudWatch does not answer ({type(trouble).__name__})")
 
 
 def _digest(

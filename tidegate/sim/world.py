@@ -25,6 +25,7 @@ from tidegate.core.offers.market import at_market
 from tidegate.ports import Calendar, ReceivedOrder
 from tidegate.service.control import Control, Looked
 from tidegate.service.hours import Hours, Kept
+from tidegate.sim.alarms import SimAlarms
 from tidegate.sim.booting import booted_node
 from tidegate.sim.bus import SimBus
 from tidegate.sim.clock import HeadClock, SimClock
@@ -74,6 +75,7 @@ class SimWorld:
     redelivery_s: float | None = None
     is_fifo: bool = True
     clock: SimClock = field(default_factory=SimClock)
+    alarms: SimAlarms = field(default_factory=SimAlarms)
     on_event: list[Callable[[], None]] = field(default_factory=list)
     on_begin: list[Callable[[], None]] = field(default_factory=list)
     on_orders: list[Callable[[Sequence[Order]], None]] = field(default_factory=list)
@@ -132,6 +134,7 @@ class SimWorld:
             self.clock,
             placement(self.cluster),
             self.calendar,
+            self.alarms,
         )
         self.hours = Hours(
             cluster=self.cluster,

@@ -379,6 +379,7 @@ class ClusterModel(Section):
             estimates=priced.estimates,
             check=self.rollout.check.check() if self.rollout.check else None,
             idle_check=self.idle_check.check(pools) if self.idle_check else None,
+            alarms=self.rollout.rollout_alarms(),
         )
 
     def _priced(self) -> Priced:

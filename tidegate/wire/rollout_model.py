@@ -1,10 +1,11 @@
 """What a cluster file says about how new images and settings come to nodes."""
 
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
+from tidegate.core.model.alarms import ALARMS_MAX, RolloutAlarms
 from tidegate.core.model.site_check import SiteCheck
 from tidegate.wire import names
 from tidegate.wire.section import Section
@@ -19,6 +20,11 @@ _NOT_ONE_JOB = re.compile(
 )
 
 _CHECK = SiteCheck("")
+
+# Source: CloudWatch API, PutMetricAlarm, AlarmName.
+type AlarmName = Annotated[
+    str, StringConstraints(min_length=1, max_length=255), AfterValidator(alarm_name)
+]
 
 
 def person(user: str) -> str:
@@ -73,9 +79,30 @@ class SiteCheckModel(Section):
         return SiteCheck(self.user, self.nodes, self.time_limit_s, self.wait_s, self.pools)
 
 
+def alarm_name(name: str) -> str:
+    """Errors: ValueError, for what names no alarm of this account and region."""
+    if name.startswith("arn:"):
+        raise ValueError("must be a name, not an ARN: of an alarm in this account and region")
+    return name
+
+
 class RolloutModel(Section):
     """How new images and settings come to nodes."""
 
+    alarms: Annotated[
+        tuple[AlarmName, ...], Field(max_length=ALARMS_MAX), AfterValidator(names.no_repeats)
+    ] = Field(
+        default=(),
+        description="names of CloudWatch alarms, metric or composite ones, of the cluster's account"
+        " and region, at most 5: one that goes into ALARM while a pool is on its way to a new"
+        " template stops that; none when left out",
+    )
+    on_alarm: Literal["roll-back", "pause"] = Field(
+        default="roll-back", description="what an alarm does: roll-back, or pause until a person"
+    )
     check: SiteCheckModel | None = Field(
         default=None, description="your own check of them; none when left out"
     )
+
+    def rollout_alarms(self) -> RolloutAlarms | None:
+        return RolloutAlarms(self.alarms, self.on_alarm == "roll-back") if self.alarms else None

@@ -2,6 +2,7 @@
 
 from functools import cache
 
+from tidegate.adapters.alarms import CloudWatchAlarms
 from tidegate.adapters.clients import client_of_function
 from tidegate.adapters.clock import SystemClock
 from tidegate.adapters.dead_looks import SqsDeadLooks
@@ -79,4 +80,5 @@ def control(
         clock=clock,
         placement=placement,
         calendar=calendar,
+        alarms=CloudWatchAlarms(clients("cloudwatch")) if cluster.alarms else None,
     )

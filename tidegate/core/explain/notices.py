@@ -78,7 +78,7 @@ def _checks(snapshot: Snapshot) -> Iterator[Notice]:
 
 def _rollouts(snapshot: Snapshot) -> Iterator[Notice]:
     for pool, rollout, sentence in stopped_rollouts(snapshot):
-        how = rollout.given_up or "paused"
+        how = rollout.given_up or ("paused" if rollout.is_paused else "held")
         cause = f"{pool}/{rollout.template.digest}/{rollout.since_s:.0f}/{how}"
         yield Notice(NoticeCode.ROLLOUT_STOPPED, cause, sentence)
 

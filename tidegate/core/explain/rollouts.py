@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from tidegate.core.fleet.members import Member, members
 from tidegate.core.fleet.rollout import goes_on, is_made_from, remedy, why_paused
+from tidegate.core.fleet.rollout_alarms import held
 from tidegate.core.fleet.templates import chosen, rollout_of
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.rollout import SHARE_PERCENT, Rollout, RolloutCode, Step
@@ -59,12 +60,14 @@ def rollouts(snapshot: Snapshot) -> Iterator[RolloutNow]:
 
 def _on_its_way(pool: str, rollout: Rollout, ours: list[Member], snapshot: Snapshot) -> RolloutNow:
     good = chosen(snapshot, pool)
-    most = 0 if rollout.is_stopped else rollout.most(len(ours))
+    why = "" if rollout.is_stopped else held(rollout, snapshot)
+    most = 0 if rollout.is_stopped or why else rollout.most(len(ours))
+    paused = RolloutCode.HELD if why else RolloutCode.PAUSED if rollout.is_paused else None
     return RolloutNow(
         pool=pool,
         template=rollout.template.digest,
         good=good.digest if good else "",
-        state=str(rollout.given_up or (RolloutCode.PAUSED if rollout.is_paused else rollout.step)),
+        state=str(rollout.given_up or paused or rollout.step),
         nodes=sum(is_made_from(each, rollout) for each in ours),
         of=len(ours),
         most=most,

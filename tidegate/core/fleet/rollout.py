@@ -12,6 +12,8 @@ from tidegate.core.fleet.drains import Hand, hand
 from tidegate.core.fleet.holds import is_held
 from tidegate.core.fleet.judge import Judged
 from tidegate.core.fleet.members import Member
+from tidegate.core.fleet.rollout_alarms import held, watched
+from tidegate.core.fleet.rollout_alarms import told as told_alarms
 from tidegate.core.fleet.site_check import (
     check_of,
     checked,
@@ -20,6 +22,7 @@ from tidegate.core.fleet.site_check import (
     lacks_check,
     waits_for,
 )
+from tidegate.core.model.alarms import BY_ALARM
 from tidegate.core.model.drain_reason import DrainCode, code_of, sentence_of
 from tidegate.core.model.durations import span
 from tidegate.core.model.ec2 import TEMPLATE_TAG, Cure, Offering, Template
@@ -63,7 +66,7 @@ def on_its_way(history: PoolHistory, newest: Template | None) -> Rollout | None:
 
 def room(rollout: Rollout, snapshot: Snapshot, ours: Sequence[Member], being_bought: int) -> int:
     """How many more nodes may be made from the new template now. `ours`: the pool's nodes."""
-    if rollout.is_stopped:
+    if rollout.is_stopped or held(rollout, snapshot):
         return 0
     alive = {each.instance_id for each in ours if is_made_from(each, rollout) and _is_there(each)}
     if rollout.step is Step.CANARY:
@@ -124,9 +127,11 @@ def with_rollout(
     rollout = replace(rollout.obeying(), template=newest)
     if not rollout.given_up:
         rollout = _counted(_seen(rollout, ours, snapshot, news), ours, snapshot)
+        rollout = watched(rollout, snapshot)
+    if not rollout.given_up:
         rollout = _judged(rollout, before.pool, snapshot)
         rollout = checked(rollout, before.pool, ours, snapshot)
-    is_over = _is_over(rollout, snapshot.now_s)
+    is_over = _is_over(rollout, snapshot)
     if is_over and rollout.step is Step.TENTH:
         return replace(before, good=newest, rollout=None)
     if is_over and not lacks_check(rollout, check_of(snapshot, before.pool)):
@@ -146,12 +151,14 @@ def told(before: PoolHistory, after: PoolHistory) -> tuple[RolloutCode, str] | N
     if was is None or was.template.digest != name:
         return RolloutCode.BEGUN, (
             f"template {name} comes on one node first, then on {CANARIES_MAX}; all others are "
-            f"made from {good} until these are good"
+            f"made from {good} until these are good{f'; but {now.held}' if now.held else ''}"
         )
     if now.given_up:
         return now.given_up, f"template {name} is given up: {now.said}; nodes come from {good}"
     if was.asked and not now.asked:
         return _told_word(now)
+    if alarmed := told_alarms(was, now):
+        return alarmed
     if check := _told_check(before.pool, was, now):
         return check
     if was.step is not now.step:
@@ -345,19 +352,21 @@ def _judged(rollout: Rollout, pool: str, snapshot: Snapshot) -> Rollout:
     return rollout
 
 
-def _is_over(rollout: Rollout, now_s: float) -> bool:
+def _is_over(rollout: Rollout, snapshot: Snapshot) -> bool:
     """The step has shown what it can. Where jobs failed time alone shows nothing."""
-    if rollout.is_stopped or rollout.step_since_s is None:
+    if rollout.is_stopped or rollout.step_since_s is None or held(rollout, snapshot):
         return False
     has_worked = rollout.jobs.ended >= WATCHED_JOBS
     if rollout.step is Step.CANARY and has_worked:
         return True
     is_doubtful = rollout.jobs.failed > 0 and not has_worked
-    return now_s >= rollout.step_since_s + WATCHED_S and not is_doubtful
+    return snapshot.now_s >= rollout.step_since_s + WATCHED_S and not is_doubtful
 
 
 def goes_on(rollout: Rollout, pool: str, ours: Sequence[Member], snapshot: Snapshot) -> str:
     """What its step waits for, for people."""
+    if why := held(rollout, snapshot):
+        return why
     if rollout.step_since_s is None:
         return "a first node made from it has to join well"
     if (failed := rollout.jobs.failed) and rollout.jobs.ended < WATCHED_JOBS:
@@ -372,4 +381,4 @@ def goes_on(rollout: Rollout, pool: str, ours: Sequence[Member], snapshot: Snaps
 
 def why_paused(rollout: Rollout) -> str:
     """A colon and why, where no person has paused it."""
-    return f": {rollout.said}" if rollout.by == BY_CHECK else ""
+    return f": {rollout.said}" if rollout.by in (BY_CHECK, BY_ALARM) else ""

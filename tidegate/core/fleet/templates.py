@@ -19,6 +19,7 @@ from tidegate.core.fleet.rollout import (
     why_paused,
     with_rollout,
 )
+from tidegate.core.fleet.rollout_alarms import held
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.durations import clock
 from tidegate.core.model.ec2 import Template
@@ -170,15 +171,23 @@ def troubles(snapshot: Snapshot) -> Iterator[str]:
 
 
 def stopped_rollouts(snapshot: Snapshot) -> Iterator[tuple[str, Rollout, str]]:
-    """The roll-outs that were given up or are paused, with their pools, and what that means."""
+    """The roll-outs that were given up, are paused or wait for their alarms, with their pools, and
+    what that means.
+    """
     for pool in snapshot.cluster.pools:
         rollout, good = rollout_of(snapshot, pool.name), history_of(snapshot, pool.name).good
-        if rollout is None or good is None or not rollout.is_stopped:
+        if rollout is None or good is None:
+            continue
+        name, why = rollout.template.digest, held(rollout, snapshot)
+        if not rollout.is_stopped:
+            if why:
+                made = f"template {name} waits: {why}; nodes come from {good.digest}"
+                yield pool.name, rollout, f"pool {pool.name}: {made}"
             continue
         said = f"is given up: {rollout.said}"
         if rollout.is_paused:
             said = f"is paused{why_paused(rollout)}"
-        made = f"template {rollout.template.digest} {said}; nodes come from {good.digest}"
+        made = f"template {name} {said}; nodes come from {good.digest}"
         yield pool.name, rollout, f"pool {pool.name}: {made}; {remedy(pool.name, rollout)}"
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from enum import StrEnum
 
+from tidegate.core.model.alarms import RolloutAlarms
 from tidegate.core.model.budgets import DEFAULT_DISRUPTION, Disruption
 from tidegate.core.model.ec2 import InstanceType, Market, Offering, Prices
 from tidegate.core.model.frozen import frozen
@@ -309,8 +310,9 @@ class Cluster:
     does not say; `quoted`: those of them whose price is what EC2 asks now.
     `reservation_groups`: their ARNs; what is in them stands among `reservations` as soon as it was
     read. `check`: what new templates have to pass, `idle_check`: what idle nodes have to, None:
-    nothing of the site's own. `idle_gpus` None: jobs whose GPUs idle are left alone. `prefetch`:
-    buckets, with a prefix or none, of which nodes load the data sets that jobs name.
+    nothing of the site's own. `alarms`: by which roll-outs stop, None: by none. `idle_gpus` None:
+    jobs whose GPUs idle are left alone. `prefetch`: buckets, with a prefix or none, of which nodes
+    load the data sets that jobs name.
     """
 
     name: str
@@ -331,6 +333,7 @@ class Cluster:
     quoted: frozenset[Offering] = frozenset()
     check: SiteCheck | None = None
     idle_check: IdleCheck | None = None
+    alarms: RolloutAlarms | None = None
     idle_gpus: IdleGpus | None = None
     prefetch: tuple[str, ...] = ()
 

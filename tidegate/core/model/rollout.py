@@ -47,12 +47,15 @@ class RolloutCode(StrEnum):
     BAD_JOBS = "rollout-bad-jobs"  # given up: jobs fail there more often than elsewhere
     BAD_CHECK = "rollout-bad-check"  # given up: the site's own check failed on its nodes
     NOT_SOLD = "rollout-not-sold"  # given up: EC2 refuses the template itself
+    BAD_ALARM = "rollout-bad-alarm"  # given up: an alarm of the cluster file went into ALARM
     ABORTED = "rollout-aborted"  # given up: by a person's word
     PAUSED = "rollout-paused"
     CHECKING = "rollout-checking"  # the site's check was asked for
     CHECKED = "rollout-checked"  # it has passed
     UNCHECKED = "rollout-unchecked"  # it did not run: paused until a person says something
     RESUMED = "rollout-resumed"
+    HELD = "rollout-held"  # its alarms say that it may not go on, or cannot be read
+    UNHELD = "rollout-unheld"  # they are quiet
     NO_WAY_BACK = "rollout-no-way-back"  # the last good template cannot be launched any more
 
 
@@ -83,11 +86,14 @@ class Rollout:
     counted_until_s: float = 0.0  #: until when they are counted, on the head's clock
     given_up: RolloutCode | None = None  #: why no node is made from it any more; null: it goes on
     said: str = ""  #: that in words, or its last trouble
-    is_paused: bool = False  #: a person has paused it
+    is_paused: bool = False  #: a person has paused it, a check that did not run, or an alarm
     #: what a person wants, which the next plan does; null: nothing
     asked: RolloutCode | None = None
     by: str = ""  #: who asked last
     checked: Checked = Checked()  #: how far the site's check of it has come
+    #: its alarms were all quiet at once since it began or was paused by one
+    is_watched: bool = False
+    held: str = ""  #: why it waits for its alarms; empty: it does not
 
     @property
     def is_stopped(self) -> bool:

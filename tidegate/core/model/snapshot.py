@@ -1,5 +1,6 @@
 """Everything the planner may know, as one value."""
 
+from tidegate.core.model.alarms import SeenAlarms
 from tidegate.core.model.calendar import ALWAYS_UP, Wanted
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.digest import Digest
@@ -45,6 +46,7 @@ class Snapshot:
     seen_market: SeenMarket = NEVER_SEEN  #: what EC2 asks, as it was read last
     #: what EC2 said of templates that are not used for all nodes yet
     refused_templates: tuple[Resting, ...] = ()
+    alarms: SeenAlarms | None = None  #: that roll-outs heed; null: nobody had to ask
     denied_starts: tuple[Resting, ...] = ()  #: pools whose stopped nodes EC2 does not let us start
 
     def is_start_denied(self, pool: str) -> bool:

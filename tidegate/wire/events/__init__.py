@@ -9,9 +9,11 @@ from tidegate.core.model.events import Event, UnknownEvent
 from tidegate.wire.events import boot, health, rebalance, reservation, spot, state
 from tidegate.wire.events.envelope import Envelope, bad_event
 from tidegate.wire.events.looks import (
+    ALARM_DETAIL_TYPE,
     DIGEST_DETAIL_TYPE,
     DIGEST_SOURCE,
     encode_look,
+    parse_alarm_changed,
     parse_digest_put,
     parse_look,
     parse_schedule,
@@ -19,6 +21,7 @@ from tidegate.wire.events.looks import (
 from tidegate.wire.finite import parse_json
 
 __all__ = [
+    "ALARM_DETAIL_TYPE",
     "BOOT_FAILED_DETAIL_TYPE",
     "BOOT_READY_DETAIL_TYPE",
     "DIGEST_DETAIL_TYPE",
@@ -44,6 +47,7 @@ BOOT_READY_DETAIL_TYPE = boot.READY_DETAIL_TYPE
 NODE_ORPHANED_DETAIL_TYPE = boot.ORPHANED_DETAIL_TYPE
 
 _PARSERS: Mapping[str, Callable[[object], Event]] = {
+    ALARM_DETAIL_TYPE: parse_alarm_changed,
     DIGEST_DETAIL_TYPE: parse_digest_put,
     SPOT_DETAIL_TYPE: spot.parse,
     REBALANCE_DETAIL_TYPE: rebalance.parse,

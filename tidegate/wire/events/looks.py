@@ -3,11 +3,12 @@
 import json
 from typing import Literal
 
-from pydantic import AwareDatetime, ValidationError
+from pydantic import AwareDatetime, Field, ValidationError
 
 from tidegate.core.model.events import Look
 from tidegate.wire.events.envelope import Wire, bad_event
 
+ALARM_DETAIL_TYPE = "CloudWatch Alarm State Change"
 DIGEST_DETAIL_TYPE = "Tidegate Digest"
 DIGEST_SOURCE = "tidegate.agent"
 
@@ -17,6 +18,22 @@ class _OwnLook(Wire):
 
     look: str
     id: str
+
+
+class _AlarmState(Wire):
+    value: str
+
+
+class _AlarmDetail(Wire):
+    name: str = Field(alias="alarmName")
+    state: _AlarmState
+
+
+class _AlarmChanged(Wire):
+    """Source: CloudWatch user guide, "Alarm events and EventBridge"; the same of composite ones."""
+
+    source: Literal["aws.cloudwatch"]
+    detail: _AlarmDetail
 
 
 class _Schedule(Wire):
@@ -50,6 +67,12 @@ def parse_digest_put(fields: object) -> Look:
     """Errors: pydantic.ValidationError."""
     detail = _DigestPut.model_validate(fields).detail
     return Look(f"digest {detail.sequence} of {detail.head}")
+
+
+def parse_alarm_changed(fields: object) -> Look:
+    """What it says may be over by now: the planner asks. Errors: pydantic.ValidationError."""
+    detail = _AlarmChanged.model_validate(fields).detail
+    return Look(f"alarm {detail.name} is {detail.state.value}")
 
 
 def parse_schedule(event: object) -> str:
