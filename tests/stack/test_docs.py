@@ -40,6 +40,7 @@ NOT_RUN = {
     "squeue ": "a head is needed",
     "make vm": "half an hour; tests/boot/test_vm.py has what needs no machine",
     "scripts/vm.sh": "as above",
+    "git diff": "a repository with a table in it is needed",
     "npx cdk ": "CloudFormation is needed; app.py, which it calls, is run for each deployment here",
     "terraform ": "its provider is needed: tests/cdk/test_terraform.py runs the rest",
     "python app.py": "local/assembly.py runs it for each deployment here",

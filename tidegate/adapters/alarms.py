@@ -24,6 +24,8 @@ class CloudWatchAlarms:
     client: "CloudWatchClient"
 
     def states(self, names: Sequence[str]) -> tuple[SeenAlarm, ...]:
+        if not names:
+            return ()  # asked for none, CloudWatch shows all
         with aws_call():
             found = self.client.describe_alarms(
                 AlarmNames=list(names),

@@ -378,7 +378,6 @@ def _alarms(file: ClusterFile, account: Account) -> Found:
     """The alarms that roll-outs heed are there."""
     if not file.rollout.alarms:
         yield Needless("the file names none")
-        return
     for index, each in enumerate(account.alarms(file.rollout.alarms)):
         place: Place = ("rollout", "alarms", index)
         if each.state is None:
@@ -386,9 +385,8 @@ def _alarms(file: ClusterFile, account: Account) -> Found:
             hidden = "a composite one is shown to who may use cloudwatch:DescribeAlarms on *"
             yield Problem(place, f"{text}; {hidden}")
         elif each.state is AlarmState.ALARM:
-            yield Note(
-                Problem(place, f"{each.name} is in ALARM: a roll-out waits until it is over")
-            )
+            text = f"{each.name} is in ALARM: a roll-out waits until it is over"
+            yield Note(Problem(place, text))
 
 
 def _some(names: list[str]) -> str:
@@ -396,7 +394,7 @@ def _some(names: list[str]) -> str:
 
 
 CHECKS: tuple[Check, ...] = (
-    *(_offerings, _quotas, _addresses, _spot_role, _images, _disk_key),
-    *(_own_network, _existing_network, _ways_out, _endpoints, _existing_parts),
+    *(_offerings, _quotas, _addresses, _spot_role, _images, _disk_key, _own_network),
+    *(_existing_network, _ways_out, _endpoints, _existing_parts),
     *(_policies, _linked_buckets, _alarms),
 )
