@@ -3,8 +3,10 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from fcntl import LOCK_EX, flock
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -23,8 +25,15 @@ type Properties = dict[str, Any]
 
 def dev_file(**changes: Any) -> File:
     """clusters/dev.yaml with other top-level values; None leaves one out."""
-    read = yaml.load((CLUSTERS / "dev.yaml").read_text(), Loader=yaml.BaseLoader)
+    read = deepcopy(_dev_file())
     return {name: value for name, value in {**read, **changes}.items() if value is not None}
+
+
+@cache
+def _dev_file() -> File:
+    """Its text is read once: files of variants are made by the dozen."""
+    read: File = yaml.load((CLUSTERS / "dev.yaml").read_text(), Loader=yaml.BaseLoader)
+    return read
 
 
 @dataclass(frozen=True)

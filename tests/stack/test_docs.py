@@ -89,7 +89,7 @@ NODE = "i-0123456789abcdef0"
 
 EVERY = commands()
 OURS = [each for each in EVERY if each.words[0] == "tidegate"]
-RUN = [each for each in OURS if not any(" ".join(each.words).startswith(no) for no in NOT_RUN)]
+RUN = [each for each in OURS if not " ".join(each.words).startswith(tuple(NOT_RUN))]
 AWS = [each for each in EVERY if each.words[0] == "aws"]
 
 
