@@ -129,10 +129,10 @@ class Account:
     def has_role(self, name: str) -> bool:
         return self._ask(lambda: self.clients("iam").get_role(RoleName=name)) is not None
 
-    def identity(self) -> tuple[str, str]:
-        """The partition of AWS that it is in, as ARNs name it, and its number."""
+    def number(self) -> str:
+        """The account's own."""
         answer = self._ask(lambda: self.clients("sts").get_caller_identity())
-        return str(answer["Arn"]).split(":")[1], str(answer["Account"])
+        return str(answer["Account"])
 
     def has_policy(self, arn: str) -> bool:
         return self._ask(lambda: self.clients("iam").get_policy(PolicyArn=arn)) is not None
@@ -168,9 +168,6 @@ class Account:
     def vpcs(self) -> Mapping[str, Vpc]:
         found = self._pages("ec2", "describe_vpcs", "Vpcs")
         return {each["VpcId"]: _vpc(each) for each in found}
-
-    def number(self) -> str:
-        return str(self._ask(lambda: self.clients("sts").get_caller_identity())["Account"])
 
     def has_dns(self, vpc_id: str) -> bool:
         """Whether names of instances are resolved in a VPC: both attributes are needed."""
