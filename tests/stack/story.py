@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from local.stack_world import StackWorld
 from tests import make
+from tests.core.test_idle_gpus import idle
 from tests.stack.world import EVENING, MORNING, NEXT_MORNING, STACK, WEEK
 from tidegate.adapters.reports import S3Reports
 from tidegate.core.model.orders import OrderKind, OrderOutcome, OrderResult
@@ -102,7 +103,19 @@ def told(world: StackWorld) -> Missing:
         "people were told" in line for each in world.router.invocations for line in each.lines
     ):
         yield "nobody was told of a long wait"
+    yield from mailed(world)
     world.report()
+
+
+def mailed(world: StackWorld) -> Missing:
+    """The GPUs of a job idle, and its owner hears of it."""
+    ses = world.cloud.observer("ses")
+    ses.verify_email_identity(EmailAddress="tidegate@example.org")
+    before = ses.get_send_quota()["SentLast24Hours"]
+    world.report([idle()], [make.node("i-9", state="MIXED+DYNAMIC_NORM", gpus_alloc=1)])
+    world.look()
+    if ses.get_send_quota()["SentLast24Hours"] == before:
+        yield "no mail to the owner of idle GPUs"
 
 
 def reported(world: StackWorld) -> Missing:

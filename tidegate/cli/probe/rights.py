@@ -169,7 +169,6 @@ _WITH_KEY = (
     *("kms:CreateGrant", "kms:Decrypt", "kms:DescribeKey"),
     *("kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncryptFrom", "kms:ReEncryptTo"),
 )
-_WITH_NOTIFICATIONS = ("sns:Publish",)
 _WITH_GROUPS = (
     *("cloudformation:DescribeStacks", "cloudformation:ListStackResources"),
     *("resource-groups:ListGroupResources", "tag:GetResources"),
@@ -262,9 +261,18 @@ def roles_do(file: ClusterFile) -> tuple[str, ...]:
     with_key = _WITH_KEY if file.kms_key else ()
     prices = price_rights(file.cluster, file.region)
     logs, images = _WITH_LOGS if writes_logs else (), _WITH_IMAGES if file.images else ()
-    told = _WITH_NOTIFICATIONS if file.notifications else ()
-    more = (*_of_reservations(file), *_of_machines(file))
-    return tuple(dict.fromkeys((*ROLES_DO, *with_key, *prices, *logs, *images, *told, *more)))
+    more = (*_of_reservations(file), *_of_machines(file), *_of_telling(file))
+    return tuple(dict.fromkeys((*ROLES_DO, *with_key, *prices, *logs, *images, *more)))
+
+
+def _of_telling(file: ClusterFile) -> Iterator[str]:
+    """What the planner tells people, and hears of the site's own alarms."""
+    if file.notifications:
+        yield "sns:Publish"
+    if file.notifications and file.notifications.owners:
+        yield "ses:SendEmail"
+    if file.cluster.alarms:
+        yield "cloudwatch:DescribeAlarms"
 
 
 def _of_reservations(file: ClusterFile) -> Iterator[str]:
