@@ -9,7 +9,7 @@ from userdata.stages import BAKED_STAGES, NODE_STAGES
 _NODE_FILES = (
     *("checks.sh", "findings.sh", "xids", "neuron_errors", "device_errors"),
     *("health-check.sh", "health-watch.sh", "spot-watch.sh", "head-watch.sh"),
-    *("job_credentials.py", "assume-role.sh", "gpu-use.sh"),
+    *("job_credentials.py", "assume-role.sh", "gpu-use.sh", "efa-metrics.sh"),
     *("data-sets.sh", "tidegate-data.sh", "tidegate-import.sh"),
 )
 

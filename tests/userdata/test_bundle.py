@@ -60,7 +60,13 @@ def test_scripts_may_be_run_and_nothing_else():
         runnable = {m.name for m in members if m.mode == 0o755}
 
     assert runnable == {
-        *("boot.sh", "files/health-check.sh", "files/gpu-use.sh", "files/health-watch.sh"),
+        *(
+            "boot.sh",
+            "files/health-check.sh",
+            "files/gpu-use.sh",
+            "files/health-watch.sh",
+            "files/efa-metrics.sh",
+        ),
         "files/tidegate-import.sh",
         *("files/spot-watch.sh", "files/head-watch.sh", "files/assume-role.sh"),
         *("files/data-sets.sh", "files/tidegate-data.sh"),

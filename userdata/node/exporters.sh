@@ -7,11 +7,26 @@
 readonly EXPORTER_OPTIONS=/etc/default/prometheus-node-exporter
 # A file system that hangs must not hang a scrape. Overlays of containers lie at paths left out anyway.
 readonly NO_DISKS="--collector.filesystem.fs-types-exclude=nfs|lustre|fuse|tmpfs|ramfs|squashfs|autofs"
+readonly EFA_UNIT=/etc/systemd/system/tidegate-efa-metrics.service METRICS=/run/tidegate/metrics
 readonly GPU_UNIT=/etc/systemd/system/tidegate-gpu-metrics.service GPU_JOBS=/run/tidegate/gpu-jobs
 
 # A processor has eight series, and a large node 192 processors: its load says enough.
 exporter_options() {
-    printf 'ARGS="%s"' "--collector.disable-defaults --collector.loadavg --collector.meminfo --collector.filesystem $NO_DISKS --collector.netdev"
+    local of_efa=''
+    ((EFA == 0)) || of_efa=" --collector.textfile --collector.textfile.directory=$METRICS"
+    printf 'ARGS="%s"' "--collector.disable-defaults --collector.loadavg --collector.meminfo --collector.filesystem $NO_DISKS --collector.netdev$of_efa"
+}
+
+efa_unit() {
+    cat <<EOF_UNIT
+[Unit]
+Description=Tidegate: metrics of EFA
+[Service]
+ExecStart=/bin/bash $PWD/files/efa-metrics.sh $METRICS/efa.prom
+Restart=on-failure
+RestartSec=30
+Nice=10
+EOF_UNIT
 }
 
 has_gpu_exporter() {
@@ -30,6 +45,14 @@ RestartSec=30
 EOF_UNIT
 }
 
+tell_efa() {
+    ((EFA > 0)) || return 0
+    install -d -m 755 "$METRICS"
+    efa_unit | put_file "$EFA_UNIT" 644
+    systemctl daemon-reload
+    systemctl restart tidegate-efa-metrics || echo "the metrics of EFA do not start"
+}
+
 # Once a boot: whether they run, nobody waits for.
 check() {
     [[ -e $RUN_DIR/exporters ]]
@@ -37,6 +60,7 @@ check() {
 
 apply() {
     if command -v prometheus-node-exporter >/dev/null; then
+        tell_efa
         put_file "$EXPORTER_OPTIONS" 644 <<<"$(exporter_options)"
         systemctl restart prometheus-node-exporter || echo "the node exporter does not start"
     fi

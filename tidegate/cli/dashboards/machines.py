@@ -2,6 +2,12 @@
 
 from tidegate.cli.dashboards.grafana import OF, Board, Panel, Query, Unit, by, number
 
+
+def _worst_of_efa(counter: str, called: str) -> Query:
+    rate = f"rate(tidegate_efa_{counter}_total{{{OF}}}[15m])"
+    return Query(f"topk(5, sum by (instance) ({rate}))", f"{{{{instance}}}} {called}")
+
+
 GPUS = Board(
     "gpus",
     "are the GPUs used?",
@@ -185,6 +191,25 @@ FLEET = Board(
             ),
             Unit.BYTES_PER_SECOND,
             empty="no node has node exporter",
+        ),
+        Panel(
+            "EFA, by pool",
+            "Sent, RDMA included, all devices of all nodes together.",
+            by(f"rate(tidegate_efa_tx_bytes_total{{{OF}}}[$__rate_interval])", "pool"),
+            Unit.BYTES_PER_SECOND,
+            empty="no node has EFA",
+        ),
+        Panel(
+            "EFA that fails, by node",
+            "Time-outs and peers that do not answer, the five worst nodes each: one that stands out"
+            " alone is worth a look, `tidegate node hold` keeps it for that.",
+            (
+                _worst_of_efa("retrans_timeout_events", "time-outs"),
+                _worst_of_efa("unresponsive_remote_events", "peers that are silent"),
+            ),
+            Unit.PER_SECOND,
+            kind="bargauge",
+            empty="no node has EFA",
         ),
     ),
 )
