@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from tidegate.wire.problems import Place, Problem
+from tidegate.wire.problems import Problem
+from tidegate.wire.texts import texts_in
 
 # What the stack takes an ARN for, in a list or as a value: each is of the cluster's own region
 # where its kind has one. Arguments of hooks may name what they like.
@@ -18,7 +19,9 @@ _PARTITIONS |= {"eu-isoe": "aws-iso-e", "us-isof": "aws-iso-f", "eusc": "aws-eus
 
 def foreign_arns(data: Mapping[str, object], region: str | None) -> Iterator[Problem]:
     """Each with its place; none where nobody knows the region."""
-    for place, text in _arns(data) if region else ():
+    for place, text in texts_in(data) if region else ():
+        if not text.startswith("arn:") or _KEYS.isdisjoint(place):
+            continue
         _, partition, service, of, *_ = [*text.split(":"), "", "", "", ""]
         ours = partition_of(str(region))
         if partition != ours:
@@ -31,16 +34,3 @@ def foreign_arns(data: Mapping[str, object], region: str | None) -> Iterator[Pro
 def partition_of(region: str) -> str:
     """Source: AWS General Reference, "AWS service endpoints", regions by partition."""
     return next((of for start, of in _PARTITIONS.items() if region.startswith(f"{start}-")), "aws")
-
-
-def _arns(data: object) -> Iterator[tuple[Place, str]]:
-    seen: set[int] = set()  # YAML's aliases may lead back to themselves
-    left: list[tuple[Place, object]] = [((), data)]
-    while left:
-        place, value = left.pop()
-        if isinstance(value, dict | list) and id(value) not in seen:
-            seen.add(id(value))
-            inner = value.items() if isinstance(value, dict) else enumerate(value)
-            left += [((*place, key), each) for key, each in inner]
-        elif isinstance(value, str) and value.startswith("arn:") and not _KEYS.isdisjoint(place):
-            yield place, value

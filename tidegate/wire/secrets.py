@@ -6,7 +6,8 @@ Everyone who may describe an instance reads its user data, and every job may rea
 import re
 from collections.abc import Iterator
 
-from tidegate.wire.problems import Place, Problem
+from tidegate.wire.problems import Problem
+from tidegate.wire.texts import texts_in
 
 _KINDS = (
     ("an AWS access key", re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")),
@@ -27,16 +28,8 @@ def kind_of_secret(text: str) -> str:
 
 def secrets_in(data: object) -> Iterator[Problem]:
     """Rule R14 on each value of a file. The value itself is not told: messages are kept."""
-    seen: set[int] = set()  # YAML's aliases may lead back to themselves
-    left: list[tuple[Place, object]] = [((), data)]
-    while left:
-        place, value = left.pop()
-        if isinstance(value, dict | list) and id(value) not in seen:
-            seen.add(id(value))
-            inner = value.items() if isinstance(value, dict) else enumerate(value)
-            left += [((*place, key), each) for key, each in inner]
-        elif isinstance(value, str):
-            name = place[-1] if place else ""
-            if kind := kind_of_secret(value) or kind_of_secret(f"{name}={value}"):
-                text = f"looks like {kind}: what is here can be read on every node (R14)"
-                yield Problem(place, f"{text}; keep it in Secrets Manager")
+    for place, value in texts_in(data):
+        name = place[-1] if place else ""
+        if kind := kind_of_secret(value) or kind_of_secret(f"{name}={value}"):
+            text = f"looks like {kind}: what is here can be read on every node (R14)"
+            yield Problem(place, f"{text}; keep it in Secrets Manager")
