@@ -38,11 +38,12 @@ class TeamsModel(Section):
 
 
 # What stands in a mail's header without quotes: users' names are of their directory's choice.
-_ADDRESS = re.compile(r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
+_LOCAL, _DOMAIN = r"[A-Za-z0-9._%+-]", r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+"
+_ADDRESS = f"^{_LOCAL}{{1,64}}@{_DOMAIN}$"
 OwnAddress = Annotated[
     str,
     Field(
-        pattern=r"^[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$",
+        pattern=_ADDRESS,
         json_schema_extra={"x-expected": "an e-mail address without a name"},
     ),
 ]
@@ -57,7 +58,7 @@ class OwnersModel(Section):
     address: Annotated[
         str | None,
         Field(
-            pattern=r"^[A-Za-z0-9._%+-]*\{user\}[A-Za-z0-9._%+-]*@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$",
+            pattern=rf"^{_LOCAL}*\{{user\}}{_LOCAL}*@{_DOMAIN}$",
             json_schema_extra={"x-expected": "like '{user}@example.org', in quotes"},
         ),
     ] = Field(
@@ -77,7 +78,7 @@ class OwnersModel(Section):
     def address_of(self, user: str) -> str:
         """Where the user's mail is; "" when nobody knows."""
         told = self.by_user.get(user) or (self.address or "").replace("{user}", user)
-        return told if _ADDRESS.fullmatch(told) else ""
+        return told if re.fullmatch(_ADDRESS, told) else ""
 
 
 class NotificationsModel(Section):
