@@ -12,10 +12,12 @@ from typer.testing import CliRunner
 from local.cloud_resources import CloudNames
 from tests.cli.region import ARM_IMAGE, LARGE_IMAGE, TRUST, Region, gateway, lead, names, region
 from tests.contracts.conftest import cloud
+from tests.contracts.test_alarms_contract import moto
 from tests.wire.cluster_files import good
 from tidegate.adapters.account import Account
 from tidegate.cli.main import app
 from tidegate.cli.own_parts import policy_problems
+from tidegate.core.model.alarms import AlarmState
 from tidegate.core.model.ec2 import SPOT_ROLE
 from tidegate.wire.config import parse_cluster
 
@@ -368,22 +370,12 @@ def test_buckets_that_lustre_cannot_be_linked_to(region: Region):
 
 def test_an_alarm_that_is_not_there_is_told_and_one_that_is_in_alarm_as_well(region: Region):
     """A roll-out would wait for both, and nobody would know before."""
-    cloudwatch = region.cloud.client("cloudwatch")
-    cloudwatch.put_metric_alarm(
-        AlarmName="errors",
-        Namespace="site",
-        MetricName="Errors",
-        Statistic="Sum",
-        Period=60,
-        EvaluationPeriods=1,
-        Threshold=1.0,
-        ComparisonOperator="GreaterThanThreshold",
-    )
-    cloudwatch.set_alarm_state(AlarmName="errors", StateValue="ALARM", StateReason="test")
+    _, put = moto(region.cloud)
+    put("errors", AlarmState.ALARM)
 
     told = region.told({"rollout": {"alarms": ["errors", "eror"]}})
 
-    cloudwatch.delete_alarms(AlarmNames=["errors"])
+    region.cloud.client("cloudwatch").delete_alarms(AlarmNames=["errors"])
     assert (
         "rollout.alarms[1] there is no alarm eror, so a roll-out would wait for it; a composite "
         "one is shown to who may use cloudwatch:DescribeAlarms on *"

@@ -5,12 +5,11 @@ from dataclasses import replace
 import pytest
 
 from tests.make import T4, ZONE, cluster, pool
-from tests.sim.test_world import run, states
+from tests.sim.test_world import run, run_dying, states
 from tidegate.core.model.cluster import Reservation
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.slurm import Shape
 from tidegate.sim.clock import START_S
-from tidegate.sim.faults import Killed, no_faults
 from tidegate.sim.slurm_parts import Submit
 from tidegate.sim.world import SimWorld
 
@@ -59,22 +58,8 @@ def test_a_planner_that_keeps_dying_fills_both_and_buys_nothing_beside_them(ever
     """Between any two calls: a launch in doubt holds its places in the block that it named."""
     w = world(block("cr-1", 4), block("cr-2", 3))
     submit(w, 4, 3)
-    calls = 0
 
-    def kill(point: str) -> None:
-        nonlocal calls
-        calls += point.startswith("before")
-        if calls % every == 0 and point.startswith(("before", "after")):
-            raise Killed(point)
-
-    for number in range(900):
-        is_cruel = number < 300 and number % 2 == 0
-        for port in (w.compute, w.ledger):
-            port.faults = kill if is_cruel else no_faults
-        try:
-            w.step(1.0)
-        except Killed:
-            w.bus.look("the queue delivers the look again")
+    run_dying(w, every)
 
     assert set(states(w).values()) == {"COMPLETED"}
     assert {each.market for each in w.compute.requests} == {Market.CAPACITY_BLOCK}
