@@ -50,7 +50,6 @@ node_network_receive_bytes_total{{device="ens5"}} 12345
 node_network_transmit_bytes_total{{device="ens5"}} 12345
 node_cpu_seconds_total{{cpu="0",mode="idle"}} 99
 tidegate_efa_tx_bytes_total 12345
-tidegate_efa_rdma_read_bytes_total 12345
 tidegate_efa_retrans_timeout_events_total 2
 tidegate_efa_unresponsive_remote_events_total 1
 """
@@ -205,12 +204,7 @@ def test_of_a_node_nothing_is_kept_that_nobody_asks_for(prometheus: Prometheus) 
     """2,000 nodes: a series more for each is 2,000 more."""
     kept = {each["metric"]["__name__"] for each in prometheus.asked('{job=~"node|gpu"}')}
 
-    dropped = {
-        "tidegate_efa_rdma_read_bytes_total",
-        "node_uname_info",
-        "node_cpu_seconds_total",
-        "DCGM_FI_DEV_SM_CLOCK",
-    }
+    dropped = {"node_uname_info", "node_cpu_seconds_total", "DCGM_FI_DEV_SM_CLOCK"}
     assert not kept & dropped
     (one,) = prometheus.asked('DCGM_FI_DEV_GPU_UTIL{instance="i-0000000000000002"}')
     assert one["metric"] == {

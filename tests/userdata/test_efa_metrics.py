@@ -32,7 +32,7 @@ def test_devices_are_summed_and_numbers_stay_whole(tmp_path: Path) -> None:
     lines = told(
         tmp_path,
         {
-            "rdmap79s0": {"tx_bytes": str(BUSY), "retrans_timeout_events": "3", "lifespan": "12"},
+            "rdmap79s0": {"tx_bytes": str(BUSY), "retrans_timeout_events": "3", "rx_bytes": "12"},
             "rdmap80s0": {"tx_bytes": "4096", "retrans_timeout_events": "4"},
         },
     )
@@ -50,7 +50,11 @@ def test_devices_are_summed_and_numbers_stay_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "counted",
-    [{}, {"rdmap79s0": {"lifespan": "12"}}, {"rdmap79s0": {"tx_bytes": "N/A", "rx_bytes": ""}}],
+    [
+        {},
+        {"rdmap79s0": {"lifespan": "12"}},
+        {"rdmap79s0": {"tx_bytes": "N/A", "retrans_timeout_events": ""}},
+    ],
     ids=["no device", "an older driver", "no number"],
 )
 def test_what_is_not_counted_is_not_told(

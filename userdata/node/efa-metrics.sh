@@ -6,8 +6,7 @@ set -uo pipefail
 
 readonly TO=$1 EVERY_S=30
 DEVICES=${DEVICES:-/sys/class/infiniband}
-readonly COUNTED=(tx_bytes rx_bytes rx_drops rdma_read_bytes rdma_write_bytes rdma_read_wr_err
-    rdma_write_wr_err retrans_bytes retrans_timeout_events unresponsive_remote_events)
+readonly COUNTED=(tx_bytes retrans_timeout_events unresponsive_remote_events)
 
 # Sums as text of whole numbers: awk's own form of a large one has an exponent and six digits.
 metrics() {
