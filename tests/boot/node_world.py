@@ -154,6 +154,19 @@ def exporting(machine: Machine) -> dict[str, Any]:
     }
 
 
+def telling_of_efa(machine: Machine) -> dict[str, Any]:
+    """Whether its counters come to node exporter; the devices here have none."""
+    if machine.run(["sh", "-c", "command -v prometheus-node-exporter"]).returncode:
+        return {"file": [], "read": []}
+    folder = "/run/tidegate/metrics"
+    wait_for(lambda: not machine.run(["test", "-e", f"{folder}/efa.prom"]).returncode)
+    read = "curl -s http://127.0.0.1:9100/metrics | grep ^node_textfile_scrape_error"
+    return {
+        "file": machine.run(["ls", folder]).stdout.split(),
+        "read": machine.run(["sh", "-c", read]).stdout.split(),
+    }
+
+
 def look_at(name: str, machine: Machine) -> dict[str, Any]:
     wait_for(lambda: ended(machine))
     found: dict[str, Any] = {"console": machine.console.read_text(), "alive": machine.is_alive}
@@ -175,6 +188,7 @@ def look_at(name: str, machine: Machine) -> dict[str, Any]:
         found["log"] = machine.run(["cat", "/var/log/tidegate/packages.log"]).stdout
         found["job"] = told_by_job(machine, JOBS[name]) if name in JOBS else ""
         found["exports"] = exporting(machine) if name == "mps" else {}
+        found["efa"] = telling_of_efa(machine) if name == "efa_there" else {}
         found["acts"] = acting_as(machine) if name == "job_role" else {}
         found["sick"] = sickened(machine) if name == "healthy" else {}
         found["drained"] = drained(machine, name, reason) if name in LATER else ""

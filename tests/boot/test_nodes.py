@@ -228,6 +228,15 @@ def test_a_job_acts_as_its_role_and_nobody_else_does(seen):
     assert acts["left"] == '{"code": "AccessDenied", "message": "job 1 is not on this node"}'
 
 
+def test_what_efa_counts_comes_to_node_exporter(seen):
+    has_package = seen["mps"]["exports"]["has_package"]
+    file, read = ["efa.prom"], ["node_textfile_scrape_error", "0"]
+
+    assert seen["efa_there"]["efa"] == (
+        {"file": file, "read": read} if has_package else {"file": [], "read": []}
+    )
+
+
 def test_nccl_takes_efa_without_being_told(seen):
     assert {"FI_PROVIDER=efa", "NCCL_SOCKET_IFNAME=^lo,docker"} <= set(seen["efa_there"]["job"])
 
