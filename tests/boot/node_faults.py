@@ -238,6 +238,7 @@ RAN = {
     "/opt/tidegate/boot/boot.sh": "#!/bin/sh\necho tampered with >>/dev/console\n",
 }
 
+EFA_THERE = {"/etc/local-efa": "1\n2\n"}
 EFA_LATE = {
     "/etc/local-efa": "1\n",
     "/usr/bin/lspci": stub("lspci-late"),
@@ -283,9 +284,7 @@ FAULTS = {
         shaped(efa_devices=2),
     ),
     "efa_late": Fault("", EFA_LATE, shaped(efa_devices=2)),
-    "efa_there": Fault(
-        "", {"/etc/local-efa": "1\n2\n"}, replace(shaped(efa_devices=2), has_exporters=True)
-    ),
+    "efa_there": Fault("", EFA_THERE, replace(shaped(efa_devices=2), has_exporters=True)),
     "power_limit": Fault("", values=wanting(power_limit_w=250, compute_mode="EXCLUSIVE_PROCESS")),
     "power_refused": Fault(
         "asked for power.limit 250, the GPU has 300",
