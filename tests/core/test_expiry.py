@@ -84,6 +84,12 @@ def test_an_expired_node_that_idles_goes_at_once_and_one_that_works_is_drained()
     )
 
 
+def test_a_node_that_a_person_has_started_again_is_as_old_as_ec2_says():
+    begun = seen(t4(), {"i-1": NEW}, [node("i-1")], records=[record("i-1", age_s=OLD)])
+
+    assert plan(begun).actions == ()
+
+
 def test_a_drained_node_is_waited_for_and_then_released():
     reason = "tidegate: expired: pool t4 keeps nodes for 60 min (expired)"
     busy_still = seen(t4(), {"i-1": OLD}, [busy("i-1", DRAINED, reason)], running("i-1"))

@@ -132,7 +132,10 @@ def test_a_member_that_never_came_is_ended_and_only_it_is_bought_again() -> None
         snapshot(
             [gang],
             [there],
-            instances=[instance("i-1", on, pool="a10g"), instance("i-2", on, pool="a10g")],
+            instances=[
+                instance("i-1", on, pool="a10g"),
+                instance("i-2", on, pool="a10g", age_s=1000),
+            ],
             records=[record("i-1", on, pool="a10g", gated_for="9"), lost],
         )
     )

@@ -25,10 +25,10 @@ from tidegate.core.explain.node_report import prospects
 from tidegate.core.model.budgets import Budget, Disruption
 from tidegate.core.model.calendar import Wanted
 from tidegate.core.model.cluster import Cluster, Limits, Pool, Reservation
-from tidegate.core.model.ec2 import InstanceType, Market, Offering
+from tidegate.core.model.ec2 import Instance, InstanceType, Market, Offering
 from tidegate.core.model.headroom import Headroom
 from tidegate.core.model.idle_use import IdleUse
-from tidegate.core.model.ledger import Launch, LaunchRecord, Phase
+from tidegate.core.model.ledger import Launch, LaunchRecord, NodeRecord, Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Plan
 from tidegate.core.model.resting import Resting
@@ -249,11 +249,12 @@ def old(*headroom: Headroom) -> Pool:
 
 def aged(found: Snapshot, *names: str) -> Snapshot:
     """Only these have had their time."""
-    nodes = [
-        replace(each, launched_at_s=NOW_S - (4000 if each.instance_id in names else 600))
-        for each in found.nodes
-    ]
-    return replace(found, nodes=tuple(nodes))
+
+    def at_age[Shown: (NodeRecord, Instance)](each: Shown) -> Shown:
+        return replace(each, launched_at_s=NOW_S - (4000 if each.instance_id in names else 600))
+
+    nodes, instances = map(at_age, found.nodes), map(at_age, found.instances)
+    return replace(found, nodes=tuple(nodes), instances=tuple(instances))
 
 
 def test_an_old_node_that_holds_it_stays_beside_one_that_does_not():

@@ -348,6 +348,6 @@ def test_a_node_that_never_registers_is_ended_once_its_own_bound_is_over(
     """Its own counts from its boot's begin, and until then it might join, and get a job."""
     booting = record(phase=Phase.LAUNCHED, age_s=age_s)
 
-    made = plan(snapshot(instances=[instance()], records=[booting]))
+    made = plan(snapshot(instances=[instance(age_s=age_s)], records=[booting]))
 
     assert ended(made) == gone

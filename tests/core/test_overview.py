@@ -198,7 +198,10 @@ def test_a_mark_of_a_person_is_named_as_what_holds_a_node():
 
 def test_a_node_has_cost_its_age_times_its_price_and_names_its_jobs():
     seen = snapshot(
-        [job(1, on=["i-1"])], [node()], records=[record(age_s=1800)], instances=[instance()]
+        [job(1, on=["i-1"])],
+        [node()],
+        records=[record(age_s=1800)],
+        instances=[instance(age_s=1800)],
     )
 
     (report,) = node_reports(seen)

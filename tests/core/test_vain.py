@@ -69,7 +69,11 @@ def test_after_the_second_one_nothing_is_bought_for_it_for_a_while() -> None:
 
 def test_one_that_has_run_something_was_not_in_vain() -> None:
     assert watched(plan(seen(WAITS, RUNS, idle_s=0.0))) == []
-    used = replace(seen(WAITS, RUNS), nodes=(replace(record(age_s=9999.0), for_jobs=("1",)),))
+    used = replace(
+        seen(WAITS, RUNS),
+        nodes=(replace(record(age_s=9999.0), for_jobs=("1",)),),
+        instances=(instance(age_s=9999.0),),
+    )
     assert watched(plan(used)) == []
 
 

@@ -157,7 +157,10 @@ def test_refusals_are_counted_by_their_kind() -> None:
 
 def test_boots_are_timed_and_those_that_failed_are_counted() -> None:
     booted = {"instances": [instance()], "records": [record(phase=Phase.LAUNCHED, age_s=95)]}
-    late = {"instances": [instance()], "records": [record(phase=Phase.LAUNCHED, age_s=2000)]}
+    late = {
+        "instances": [instance(age_s=2000)],
+        "records": [record(phase=Phase.LAUNCHED, age_s=2000)],
+    }
 
     assert of(snapshot([], [node()], **booted))["BootTime"] == 95  # type: ignore[arg-type]
     assert of(snapshot(**late))["BootFailed"] == 1  # type: ignore[arg-type]

@@ -56,9 +56,10 @@ class Member:
 
     @property
     def launched_at_s(self) -> float:
-        known = self.record or self.instance
-        assert known is not None, "a member comes from the ledger or from EC2"
-        return known.launched_at_s
+        """When it began to run: the launch that the ledger knows, or a person's start after it."""
+        known = [one.launched_at_s for one in (self.record, self.instance) if one is not None]
+        assert known, "a member comes from the ledger or from EC2"
+        return max(known)
 
     @property
     def template(self) -> str:

@@ -188,8 +188,9 @@ class OldNodesGo(Check):
         untold -= {name for a in plan.actions if isinstance(a, Send) for name in a.order.names}
         untold -= {name for _, name in self.promised} | self.witness.chaos.touched
         for record in snapshot.nodes:
-            name, most_s = record.instance_id, self._ages(record.instance_id)[1]
-            is_old = snapshot.now_s - record.launched_at_s >= most_s
+            name = record.instance_id
+            age_s, most_s = self._ages(name)
+            is_old = min(snapshot.now_s - record.launched_at_s, age_s) >= most_s
             is_old &= record.pool not in failing  # new nodes there are no good
             is_open = record.phase is Phase.JOINED and not (record.order or record.cordon)
             if is_old and is_open and name in untold and self._is_alone(name, names):
