@@ -70,18 +70,23 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
     return (yield)
 
 
-# Files whose tests mostly wait for daemons. One of them beside each that only computes: then
-# no processor is idle, and none of them is left for the end.
-WAITING = ("e2e", "boot", "stack", "contracts", "sim", "cdk", "local")
+# Folders, and files, whose tests mostly wait for daemons. One of them beside each that only
+# computes: then no processor is idle, and none of them is left for the end.
+WAITING = ("e2e", "boot", "stack", "contracts", "test_remote_write", "sim", "cdk", "local")
+
+
+def waits_as(path: Path) -> str:
+    """Which of them a file is; "": its tests only compute."""
+    return next((name for name in (path.parent.name, path.stem) if name in WAITING), "")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     files: dict[Path, list[pytest.Item]] = {}
     for item in items:
         files.setdefault(item.path, []).append(item)
-    waiting = [each for path, each in files.items() if path.parent.name in WAITING]
-    waiting.sort(key=lambda each: WAITING.index(each[0].path.parent.name))
-    others = [each for path, each in files.items() if path.parent.name not in WAITING]
+    waiting = [each for path, each in files.items() if waits_as(path)]
+    waiting.sort(key=lambda each: WAITING.index(waits_as(each[0].path)))
+    others = [each for path, each in files.items() if not waits_as(path)]
     nothing: list[pytest.Item] = []
     pairs = zip_longest(waiting, others, fillvalue=nothing)
     items[:] = [item for pair in pairs for each in pair for item in each]
