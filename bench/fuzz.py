@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 
 from bench.figures import Figure, table
 from tidegate.cli.main import app
+from tidegate.cli.replay import progress
 from tidegate.core.model.errors import BadConfig
 from tidegate.wire.config import load_cluster
 
@@ -179,14 +180,18 @@ def main() -> None:
     began_s, faults, hides = time.monotonic(), 0, 0
     with TemporaryDirectory() as folder:
         file = Path(folder) / "cluster.yaml"
-        for number, each in enumerate(damaged(draw, count)):
-            for fault in faults_of(each, file):
-                faults += 1
-                print(f"file {number}, {' '.join(each.command)}: {fault}", flush=True)
-        for number in range(count // 5):
-            if said := hidden(draw, file):
-                hides += 1
-                print(f"pair {number}, hidden in {said}", flush=True)
+        with progress("damaged files", sys.stderr) as tell:
+            for number, each in enumerate(damaged(draw, count)):
+                tell(number, count)
+                for fault in faults_of(each, file):
+                    faults += 1
+                    print(f"file {number}, {' '.join(each.command)}: {fault}", flush=True)
+        with progress("pairs of faults", sys.stderr) as tell:
+            for number in range(count // 5):
+                tell(number, count // 5)
+                if said := hidden(draw, file):
+                    hides += 1
+                    print(f"pair {number}, hidden in {said}", flush=True)
     print(
         table(
             [

@@ -116,3 +116,15 @@ def test_a_bar_is_shown_to_people_who_wait_and_to_nobody_else(monkeypatch, is_te
     is_shown = is_terminal and not least_s
     assert ("lab tidegate" in stream.getvalue()) is is_shown
     assert bool(stream.getvalue()) is is_shown
+
+
+def test_what_is_printed_beside_a_bar_goes_where_it_was_sent(monkeypatch, capsys):
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal()
+
+    with progress("lab tidegate", stream, 0.0) as tell:
+        tell(1, 50)
+        print("a result")
+
+    assert "lab tidegate" in stream.getvalue()
+    assert "a result" in capsys.readouterr().out

@@ -1,5 +1,6 @@
 """`tidegate replay`: your own job history on another cluster file, and what it would cost."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -276,7 +277,9 @@ def progress(
     from rich.console import Console
     from rich.progress import Progress
 
-    bar = Progress(console=Console(file=stream), transient=True)
+    # What is printed meanwhile goes above the bar, unless it goes to a file.
+    is_beside = sys.stdout.isatty()
+    bar = Progress(console=Console(file=stream), transient=True, redirect_stdout=is_beside)
     task = bar.add_task(what)
     began_s = time.monotonic()
 
