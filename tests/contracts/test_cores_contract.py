@@ -17,13 +17,19 @@ def allocated(slurm: RealSlurm, name: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("cpus", "three"), [("CPUs=48", "3 of 48"), (BY_CORES, "4 of 48")], ids=["threads", "cores"]
+    ("cpus", "three", "four_cores"),
+    [("CPUs=48", "3 of 48", "7 of 48"), (BY_CORES, "4 of 48", "12 of 48")],
+    ids=["threads", "cores"],
 )
-def test_three_cpus_are_three_threads_or_two_cores(cpus: str, three: str) -> None:
+def test_three_cpus_are_three_threads_or_two_cores(cpus: str, three: str, four_cores: str) -> None:
+    """Nor does a job get cores of its own where the node does not tell of any."""
     with slurm_of_its_own() as slurm:
         slurm.join("n1", cpus=cpus)
 
-        job = slurm.submit("-c3", "--mem=100")
+        def given(*options: str) -> str:
+            job = slurm.submit("--mem=100", *options)
+            eventually("it runs", lambda: slurm.run("squeue", "-h", "-j", job, "-o", "%t") == "R")
+            return allocated(slurm, "n1")
 
-        eventually("it runs", lambda: slurm.run("squeue", "-h", "-j", job, "-o", "%t") == "R")
-        assert allocated(slurm, "n1") == three
+        assert given("-c3") == three
+        assert given("-c4", "--threads-per-core=1") == four_cores

@@ -134,7 +134,7 @@ def examples() -> Iterator[dict[str, Any]]:
     other = deepcopy(full)
     del other["SharedStorage"][1]
     yield other
-    for name in ("images.yaml", "linked.yaml"):
+    for name in ("images.yaml", "linked.yaml", "people.yaml"):
         yield yaml.safe_load((HERE / "files" / name).read_text())
 
 

@@ -38,6 +38,63 @@ def test_a_policy_that_is_none_is_told(tmp_path: Path):
     assert "are left out: must be an IAM policy's ARN" in ran.stderr
 
 
+def test_the_role_of_a_queue_s_nodes_becomes_the_role_of_its_jobs(tmp_path: Path):
+    role = "arn:aws:iam::123456789012:role/jobs"
+    file = changed(tmp_path, "CapacityType:", f"Iam: {{InstanceRole: {role}}}\n      CapacityType:")
+
+    ran = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
+
+    (pool,) = written(ran)["pools"]
+    assert good(ran).job_roles == {pool: {"": role}}
+    assert f"to check: pools.{pool}.job_role: must trust the role" in ran.stderr
+
+
+def test_of_an_instance_profile_the_role_is_asked_for(tmp_path: Path):
+    profile = "arn:aws:iam::123456789012:instance-profile/nodes"
+    own = f"Iam: {{InstanceProfile: {profile}}}\n      CapacityType:"
+    file = changed(tmp_path, "CapacityType:", own)
+
+    ran = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
+
+    assert ran.exit_code == 3
+    assert [pool["job_role"] for pool in written(ran)["pools"].values()] == [None]
+    assert "the role in `aws iam get-instance-profile --instance-profile-name nodes`" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("iam", "said"),
+    [
+        ("InstanceRole: jobs", "jobs is no role's ARN"),
+        ("S3Access: [{BucketName: sets}]", "make a role with read s3://sets/*, and name it"),
+        (
+            "S3Access: [{BucketName: sets, KeyName: a/*, EnableWriteAccess: true}]",
+            "make a role with read and write s3://sets/a/*",
+        ),
+        (
+            "AdditionalIamPolicies: [{Policy: 'arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess'}]",
+            "make a role with arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess, and",
+        ),
+    ],
+)
+def test_rights_of_a_queue_s_nodes_are_told_with_what_to_do(tmp_path: Path, iam: str, said: str):
+    file = changed(tmp_path, "CapacityType:", f"Iam: {{{iam}}}\n      CapacityType:")
+
+    ran = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
+
+    assert codes(ran) == {"rights"}
+    assert said in ran.stderr
+
+
+def test_session_manager_alone_is_no_right_that_jobs_lose(tmp_path: Path):
+    policy = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
+    own = f"Iam: {{AdditionalIamPolicies: [{{Policy: {policy}}}]}}\n      CapacityType:"
+    file = changed(tmp_path, "CapacityType:", own)
+
+    ran = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
+
+    assert (ran.exit_code, ran.stderr) == (0, "")
+
+
 HOME = "SharedStorage: [{{Name: home, MountDir: /home, StorageType: {}}}]\nScheduling:"
 
 

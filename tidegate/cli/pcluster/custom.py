@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml
-from tidegate.cli.pcluster.shape import Actions, Configuration, MachineIam, Queue, Script
+from tidegate.cli.pcluster.shape import Actions, Configuration, MachineIam, Queue, QueueIam, Script
+from tidegate.wire import names
 from tidegate.wire.deployment import HeadModel
 from tidegate.wire.hooks import HookModel
 from tidegate.wire.pool_models import PoolModel
@@ -21,6 +22,8 @@ OF_LOGIN = {"OnNodeConfigured": "on_login_configured"}
 # Session Manager comes with every machine.
 HAS_ALREADY = ":policy/AmazonSSMManagedInstanceCore"
 STAND_IN_SHA256 = "0" * 64
+STAND_IN_ROLE = "arn:aws:iam::123456789012:role/jobs"
+_ROLE: TypeAdapter[str] = TypeAdapter(names.RoleArn, config={"defer_build": True})
 
 type Path = tuple[str, ...]
 
@@ -79,12 +82,48 @@ def of_pool(queue: Queue, name: str, done: Translated) -> Yaml:
     groups = queue.networking.additional_security_groups if queue.networking else None
     if found := _groups(groups or [], place, done):
         made["security_groups"] = found
-    made |= _volume(queue, place, done)
+    made |= _volume(queue, place, done) | _job_role(queue, name, place, done)
     path = ("pools", name, "hooks")
     actions = queue.custom_actions or {}
     if hooks := _hooks(actions, OF_NODES, path, f"{place}.CustomActions", done):
         made["hooks"] = hooks
     return made
+
+
+def _job_role(queue: Queue, name: str, place: str, done: Translated) -> Yaml:
+    """Jobs there have the rights of their node; here those of a role that they are given alone."""
+    iam = queue.iam or QueueIam()
+    _tell_rights(iam, f"{place}.Iam", done)
+    path = ("pools", name, "job_role")
+    trust = "must trust the role that the stack tells as NodesRoleArn (docs/job-roles.md)"
+    if iam.instance_role:
+        try:
+            role = _ROLE.validate_python(iam.instance_role)
+        except ValidationError:
+            means = f"jobs have no AWS rights: {iam.instance_role} is no role's ARN; see job_role"
+            done.lose(f"{place}.Iam.InstanceRole", "rights", means)
+            return {}
+        done.gaps.append(Gap(path, trust, role, is_open=False))
+        return {"job_role": role}
+    if iam.instance_profile:
+        profile = iam.instance_profile.rpartition("/")[2]
+        command = f"aws iam get-instance-profile --instance-profile-name {profile}"
+        done.gaps.append(Gap(path, f"the role in `{command}`; it {trust}", STAND_IN_ROLE))
+        return {"job_role": None}
+    return {}
+
+
+def _tell_rights(iam: QueueIam, place: str, done: Translated) -> None:
+    """What nodes get beside the rights of ParallelCluster's own, once for all pools of a queue."""
+    policies = [each.policy for each in iam.additional_iam_policies or ()]
+    rights = [each for each in policies if not each.endswith(HAS_ALREADY)]
+    rights += [str(each) for each in iam.s3_access or ()]
+    if rights and not done.has_lost(place):
+        means = (
+            f"jobs have no AWS rights: make a role with {', '.join(rights)}, and name it in"
+            " job_role of the queue's pools (docs/job-roles.md); for root's scripts: node_policies"
+        )
+        done.lose(place, "rights", means)
 
 
 def _groups(groups: list[str], place: str, done: Translated) -> list[str]:

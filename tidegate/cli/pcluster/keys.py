@@ -39,11 +39,6 @@ def _rights(above: str, option: str, *keys: str) -> dict[str, Lost]:
 
 
 OFF = (False,)
-RIGHTS = Lost(
-    "rights",
-    "jobs have no AWS rights, so what reads S3 or ECR fails; give them a role of their own:"
-    " job_role",
-)
 MEMORY = _light(
     "memory is given out too: a job without --mem gets its CPUs' share of it, and is ended where it"
     " takes more",
@@ -52,7 +47,11 @@ MEMORY = _light(
 GROUPS = Lost("security-groups", "its machines are in the stack's own group as well")
 TAGS = Lost("tags", "tags are the whole cluster's: its nodes alone cannot bear them")
 VOLUME = Lost("volume-performance", "root volumes are gp3 with 3,000 IOPS and 125 MiB/s")
-THREADS = Lost("threads", "two threads of a core are two CPUs: a job's CPUs share cores")
+THREADS = Lost(
+    "threads",
+    "two threads of a core are two CPUs: a job that wants N cores asks for 2 x N CPUs and starts N"
+    " processes or threads",
+)
 SCRATCH = _light("local NVMe is at /scratch", "/scratch")
 GPU_CHECK = "the health gate checks GPUs of every node before it joins"
 ENCRYPTED = "root volumes are encrypted always"
@@ -102,7 +101,8 @@ TRANSLATED = frozenset(
         *("Monitoring.Logs.CloudWatch.Enabled", "Monitoring.Logs.CloudWatch.RetentionInDays"),
         *("DevSettings.Timeouts.ComputeNodeBootstrapTimeout", "Tags", "HeadNode.CustomActions"),
         *("HeadNode.Networking.AdditionalSecurityGroups", f"{_QUEUE}.CustomActions"),
-        *(f"{each}.Iam.AdditionalIamPolicies" for each in ("HeadNode", _LOGIN)),
+        *(f"{each}.Iam.AdditionalIamPolicies" for each in ("HeadNode", _LOGIN, _QUEUE)),
+        *(f"{_QUEUE}.Iam.{each}" for each in ("InstanceRole", "InstanceProfile", "S3Access")),
         *(f"{_QUEUE}.Networking.AdditionalSecurityGroups", f"{_ROOT}.RootVolume.Iops"),
         *(f"{_ROOT}.RootVolume.Throughput", f"{_LOGIN}.Name", f"{_LOGIN}.Count"),
         *(f"{_LOGIN}.InstanceType", f"{_LOGIN}.Image.CustomAmi", f"{_LOGIN}.CustomActions"),
@@ -159,7 +159,6 @@ LOST: Mapping[str, Lost] = MappingProxyType(
         ),
         f"{_ROOT}.RootVolume.VolumeType": Lost(VOLUME.code, VOLUME.means, unless=("gp3", "gp2")),
         f"{_ROOT}.EphemeralVolume.MountDir": SCRATCH,
-        f"{_QUEUE}.Iam": RIGHTS,
         f"{_QUEUE}.AllocationStrategy": _light(
             "the planner orders types by expected cost, risk of interruption included"
         ),

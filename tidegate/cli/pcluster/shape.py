@@ -120,8 +120,35 @@ class ComputeResource(_Part):
         return 10 if self.max_count is None else self.max_count
 
 
+class Policy(_Part):
+    policy: str
+
+
+class MachineIam(_Part):
+    additional_iam_policies: list[Policy] | None = None
+
+
+class Bucket(_Part):
+    bucket_name: NonEmpty
+    key_name: str | None = None
+    enable_write_access: bool | None = None
+
+    def __str__(self) -> str:
+        way = "read and write" if self.enable_write_access else "read"
+        return f"{way} s3://{self.bucket_name}/{self.key_name or '*'}"
+
+
+class QueueIam(MachineIam):
+    """An instance profile is given by its ARN, and so is a role."""
+
+    instance_role: str | None = None
+    instance_profile: str | None = None
+    s3_access: list[Bucket] | None = None
+
+
 class Queue(_Part):
     name: NonEmpty
+    iam: QueueIam | None = None
     capacity_type: CapacityType | None = None
     networking: Networking | None = None
     image: Image | None = None
@@ -158,14 +185,6 @@ class Scheduling(_Part):
     scheduler: Literal["slurm"] = "slurm"
     slurm_queues: list[Queue] | None = None
     slurm_settings: Settings | None = None
-
-
-class Policy(_Part):
-    policy: str
-
-
-class MachineIam(_Part):
-    additional_iam_policies: list[Policy] | None = None
 
 
 class HeadNode(_Part):
