@@ -42,10 +42,12 @@ def main() -> int:
         console.print(f"Simulated Slurm, EC2 and machines, because {because}.")
         return play_simulated(console)
     console.print(
-        "Real Slurm daemons in namespaces, the CDK app's own template deployed into moto as AWS."
+        "Real Slurm daemons in namespaces, the CDK app's own template deployed into moto as AWS.",
+        soft_wrap=True,
     )
     console.print(
-        "Synthesizing, deploying, booting the head: munged, slurmctld, the agent (about 15 s) ..."
+        "Synthesizing, deploying, booting the head: munged, slurmctld, the agent (about 15 s) ...",
+        soft_wrap=True,
     )
     enter()
     return play_real(console)
@@ -82,7 +84,7 @@ def play(stage: Stage, console: Console, *, slurm: str) -> int:
         def say(what: str) -> None:
             steps.append(what)
             if live is None:
-                console.print(f"{stage.now_s() - started_s:6.1f} s  {what}")
+                console.print(f"{stage.now_s() - started_s:6.1f} s  {what}", soft_wrap=True)
 
         def show() -> None:
             if live is not None:

@@ -52,7 +52,7 @@ def later(stage: Played, minutes: str) -> str:
     if stage.router.clock.offset_s + seconds > LATER_MAX_S:
         return f"AWS is {stage.router.clock.offset_s / 60:.0f} min ahead: that is the most"
     stage.pass_scheduled(seconds)
-    return f"{minutes} min have passed for AWS: what its schedules do by then is done."
+    return f"For AWS {minutes} min are over: what its schedules do by then is done."
 
 
 def invoking(stage: Played) -> Callable[[str, bytes, bool], bytes]:

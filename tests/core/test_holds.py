@@ -112,6 +112,13 @@ def test_past_its_time_a_busy_one_waits_for_its_job() -> None:
     assert going(fleet(busy, jobs=[job(7, on=["i-1"])])) == []
 
 
+def test_past_its_time_nobody_is_asked_to_give_a_busy_one_back() -> None:
+    """It goes by itself when its job has ended."""
+    busy = held(for_s=-1.0, state="MIXED+DRAIN")
+
+    assert overview(fleet(busy, jobs=[job(7, on=["i-1"])]), None).needs_a_look == ()
+
+
 def test_what_aws_takes_back_it_takes_from_whoever_holds_it() -> None:
     seen = fleet(held())
     taken = replace(seen.nodes[0], phase=Phase.INTERRUPTED, reclaim_at_s=NOW_S + 60)

@@ -221,4 +221,4 @@ app.add_typer(user, name="user")
 
 
 if __name__ == "__main__":
-    app()
+    app(prog_name="tidegate")

@@ -94,7 +94,8 @@ def release(
             typer.echo(f"{name} takes jobs again; {found.cost}")
         else:
             _drain(shell, name, str(hold_reason(found.says, seen.snapshot.now_s)))
-            waits = f" when the {found.jobs} jobs on it have ended" if found.jobs else ""
+            jobs = "job on it has" if found.jobs == 1 else f"{found.jobs} jobs on it have"
+            waits = f" when the {jobs} ended" if found.jobs else ""
             typer.echo(f"{name} is let go{waits}; {found.cost}")
 
 

@@ -12,7 +12,7 @@ from itertools import product
 from typing import assert_never
 
 from tidegate.core.fleet.drains import Hand, hand
-from tidegate.core.fleet.holds import hold_of
+from tidegate.core.fleet.holds import hold_of, is_hold_over
 from tidegate.core.fleet.members import Member, members
 from tidegate.core.fleet.stopped import stands
 from tidegate.core.model.budgets import DisruptionReason, tightest
@@ -275,7 +275,8 @@ def _slurm(node: Node | None, snapshot: Snapshot) -> SlurmSays:
         case Hand.OURS:
             return SlurmSays.OURS
         case Hand.PERSON:
-            return SlurmSays.THEIRS
+            is_over = is_hold_over(node, snapshot.now_s)
+            return SlurmSays.OURS if is_over else SlurmSays.THEIRS
         case Hand.SOFTWARE:
             return SlurmSays.SICK
 

@@ -85,6 +85,11 @@ def is_held(node: Node, now_s: float) -> bool:
     return by is not None and now_s < (by.until_s or 0.0)
 
 
+def is_hold_over(node: Node, now_s: float) -> bool:
+    """A person held it until its time was over: it is let go as soon as no job runs there."""
+    return held_by(node) is not None and not is_held(node, now_s)
+
+
 def hold_of(member: Member, now_s: float) -> Hold | None:
     """The hold that lasts; None: there is none, or it is over."""
     reason = held_by(member.node)

@@ -5,7 +5,7 @@ from enum import Enum, auto
 
 from tidegate.core.fleet.drains import Hand, hand, told_by
 from tidegate.core.fleet.findings import doubt, stopped_by
-from tidegate.core.fleet.holds import held_by, is_held
+from tidegate.core.fleet.holds import held_by, is_held, is_hold_over
 from tidegate.core.fleet.joins import disappoints, ended_while_booting, record_of, rest
 from tidegate.core.fleet.ladder import RepairStep, next_step
 from tidegate.core.fleet.members import Member
@@ -93,8 +93,8 @@ def _despite(judged: Judged, snapshot: Snapshot) -> Judged:
     if not goes or node is None or not node.state.is_drain:
         return judged
     is_softwares = hand(node, snapshot.cluster.health_reasons) is Hand.SOFTWARE
-    is_hold_over = held_by(node) is not None and not is_held(node, snapshot.now_s)
-    return replace(judged, despite=told_by(node)) if is_softwares or is_hold_over else judged
+    is_over = is_softwares or is_hold_over(node, snapshot.now_s)
+    return replace(judged, despite=told_by(node)) if is_over else judged
 
 
 def _is_good(judged: Judged, snapshot: Snapshot) -> bool | None:
