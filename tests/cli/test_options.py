@@ -45,6 +45,8 @@ def commands(of: Any, *names: str) -> Iterator[tuple[str, Any]]:
         yield from commands(each, *names, name)
 
 
+# Names a pool: an argument, or an option.
+OF_POOLS = ("retry", *(f"rollout {word}" for word in ("pause", "resume", "abort", "finish")))
 EVERY = dict(commands(typer.main.get_command(app)))
 
 
@@ -204,3 +206,27 @@ def test_each_command_is_listed_once_and_with_a_whole_sentence() -> None:
     lines = [line.split(maxsplit=1) for line in listed.partition("\n\n")[0].splitlines()]
     assert sorted(name for name, _ in lines) == sorted({name.split()[0] for name in EVERY})
     assert [said for _, said in lines if said.endswith("...")] == []
+
+
+@pytest.mark.parametrize("words", [*(each.split() for each in OF_POOLS), ["nodes", "--pool"]])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("a10", "has no pool a10; did you mean a10g?"), ("\u202eabc", "has no pool \\u202eabc\n")],
+)
+def test_a_pool_that_the_file_does_not_have_is_a_usage_error(
+    words: list[str], name: str, said: str
+) -> None:
+    done = CliRunner().invoke(app, [*words, name, "--cluster", str(DEV)])
+
+    assert done.exit_code == 2
+    assert said in done.output
+
+
+@pytest.mark.parametrize("option", ["--night-off", "--name", "--region", "--types"])
+def test_what_is_no_text_is_not_written_into_a_file(tmp_path: Path, option: str) -> None:
+    made = tmp_path / "new.yaml"
+
+    done = CliRunner().invoke(app, ["init", str(made), "--yes", option, "a\udcff"])
+
+    assert (done.exit_code, made.exists()) == (2, False)
+    assert "plain text, not 'a\\udcff'" in done.output

@@ -195,6 +195,8 @@ def _alone(name: str, value: Any) -> Any:
 
 def _checked(name: str, value: Any) -> Any:
     """Errors: BadParameter, for what would only be told later as a fault of something else."""
+    if isinstance(value, str) and not value.isprintable():
+        raise typer.BadParameter(f"plain text, not {value!a}")
     if name == "zones" and not _ZONES.fullmatch(value):
         raise typer.BadParameter("letters of the region's zones, like ab")
     if name == "nodes" and value < 1:

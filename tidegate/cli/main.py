@@ -129,10 +129,12 @@ def _use_profile(name: str) -> str:
     """The region is the cluster file's, whatever the profile says."""
     if name:
         from tidegate.adapters.clients import profiles, use_profile
+        from tidegate.wire.problems import printable
 
         if name not in profiles():
             known = ", ".join(profiles()) or "none"
-            raise typer.BadParameter(f"there is no profile {name}; known here: {known}")
+            said = f"there is no profile {name}; known here: {known}"
+            raise typer.BadParameter(printable(said))
         use_profile(name)
     return name
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidegate.cli.options import ClusterOption, Output, OutputOption
+from tidegate.cli.options import ClusterOption, Output, OutputOption, require_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -55,8 +55,8 @@ def paid_for(
     from tidegate.cli.live import clients_of, live
     from tidegate.core.explain.node_report import node_reports
 
-    if pool and file.cluster.pool(pool) is None:
-        raise typer.BadParameter(f"the cluster file has no pool {pool}")
+    if pool:
+        require_pool(file, pool)
     snapshot = live(file, clients).snapshot
     make = clients_of(file, clients)
     chosen = (each for each in node_reports(snapshot) if pool in ("", each.pool))

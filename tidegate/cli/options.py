@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from tidegate.wire.config import ClusterFile
 
 # Where cluster files are, from where a person works.
 CLUSTERS = Path("clusters")
@@ -47,6 +50,16 @@ def named[Chosen: (Path, list[Path])](
         how = f"name it, like {CLUSTERS}/*.yaml" if is_argument else "say --cluster FILE"
         raise typer.BadParameter(f"which cluster? {said}: {how}, or set {VARIABLE}")
     return chosen
+
+
+def require_pool(file: "ClusterFile", pool: str) -> None:
+    """Errors: a usage error, for one that the cluster file does not have."""
+    from tidegate.wire.problems import did_you_mean, printable, shown
+
+    known = [each.name for each in file.cluster.pools]
+    if pool not in known:
+        said = f"the cluster file has no pool {shown(pool)}{did_you_mean(pool, known)}"
+        raise typer.BadParameter(printable(said))
 
 
 def _cluster_option(default: Callable[[], Path | list[Path]], says: str) -> Any:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from tidegate.cli.options import ClusterOption
+from tidegate.cli.options import ClusterOption, require_pool
 
 EXAMPLES = "Examples: tidegate retry t4 --cluster dev.yaml"
 
@@ -23,14 +23,10 @@ def retry(
     from tidegate.cli.live import retried, told
     from tidegate.core.model.resting import BOOT_FAILURES
     from tidegate.wire.config import load_cluster
-    from tidegate.wire.problems import did_you_mean
 
     with told():
         file = load_cluster(cluster)
-        known = [each.name for each in file.cluster.pools]
-        if pool not in known:
-            hint = did_you_mean(pool, known)
-            raise typer.BadParameter(f"the cluster file has no pool {pool}{hint}")
+        require_pool(file, pool)
         found = retried(file, pool, context.obj)
         for each in found.lifted:
             did = "failed" if each.code in BOOT_FAILURES else "was refused"

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Never
 
 import typer
 
-from tidegate.cli.options import ClusterOption, Output, OutputOption
+from tidegate.cli.options import ClusterOption, Output, OutputOption, require_pool
 
 if TYPE_CHECKING:
     from tidegate.core.explain.rollouts import RolloutNow
@@ -95,14 +95,10 @@ def _ask(
     """Errors: typer.BadParameter for no pool; exit code 1 where there is nothing to ask for."""
     from tidegate.cli.live import ask_rollout, told
     from tidegate.wire.config import load_cluster
-    from tidegate.wire.problems import did_you_mean
 
     with told():
         file = load_cluster(cluster)
-        known = [each.name for each in file.cluster.pools]
-        if pool not in known:
-            hint = did_you_mean(pool, known)
-            raise typer.BadParameter(f"the cluster file has no pool {pool}{hint}")
+        require_pool(file, pool)
         found = ask_rollout(file, pool, asks, context.obj)
     if found is None:
         _refuse(f"pool {pool} rolls nothing out: all its nodes are made from what is deployed")
