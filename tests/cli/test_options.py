@@ -1,6 +1,8 @@
 """What all commands have in common: how the cluster is named, how answers are shown, who asks."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
@@ -230,3 +232,16 @@ def test_what_is_no_text_is_not_written_into_a_file(tmp_path: Path, option: str)
 
     assert (done.exit_code, made.exists()) == (2, False)
     assert "plain text, not 'a\\udcff'" in done.output
+
+
+@pytest.mark.parametrize("words", [["-h"], ["schema", "plan"]])
+def test_where_nothing_can_be_written_it_says_so(words: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "tidegate.cli.main", *words],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    assert (done.returncode, done.stderr) == (1, "output: No space left on device\n")

@@ -1,6 +1,8 @@
 """The `tidegate` command. Imports stay inside the commands, so that each starts fast."""
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -83,14 +85,24 @@ class Told(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         return list(ORDER)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        with _told():  # help and version are printed here
+            return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
-        try:
+        with _told():
             return super().invoke(ctx)
-        except OSError as trouble:
-            if trouble.errno == errno.EPIPE:  # who read the output has gone: `| head`
-                raise
-            typer.echo(f"{trouble.filename or 'output'}: {trouble.strerror or trouble}", err=True)
-            raise typer.Exit(1) from trouble
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except OSError as trouble:
+        if trouble.errno == errno.EPIPE:  # who read the output has gone: `| head`
+            raise
+        typer.echo(f"{trouble.filename or 'output'}: {trouble.strerror or trouble}", err=True)
+        raise typer.Exit(1) from trouble
 
 
 app = typer.Typer(
