@@ -44,9 +44,13 @@ class Account:
 
     region: Region
     changes: dict[str, Any] = field(default_factory=dict)
+    instead: dict[str, Any] = field(default_factory=dict)
 
     def client(self, service: str) -> Any:
-        return self if service == "sts" else self.region.client(service)
+        if service == "sts":
+            return self
+        asked = self.region.client(service)
+        return self.instead[service](asked) if service in self.instead else asked
 
     def get_caller_identity(self) -> dict[str, str]:
         arn = f"arn:aws:sts::{ACCOUNT}:assumed-role/{CALLER}/ada@example.com"
