@@ -284,6 +284,15 @@ def test_a_region_that_cannot_be_read_is_said_and_hinders_no_other(
     )
 
 
+def test_where_no_region_can_be_read_it_is_trouble(lab: Path, world: World) -> None:
+    world.trouble |= {each: Throttled("RequestLimitExceeded") for each in ("us-east-1", AWAY)}
+
+    done = ask(lab, obj=world)
+
+    assert done.exit_code == 1
+    assert done.output.count("its prices cannot be read: Throttled") == 2
+
+
 def test_a_price_list_that_cannot_be_asked_for_is_said(lab: Path, world: World) -> None:
     done = ask(lab, regions="us-gov-west-1", obj=world)
 

@@ -39,7 +39,7 @@ class Tally:
         failed = ", ".join(f"{name} {count}" for name, count in self.broken.most_common())
         return "\n".join(
             (
-                f"{self.num_seeds} seeds in {took_s:.1f} s, "
+                f"{self.num_seeds} seed{'s' * (self.num_seeds != 1)} in {took_s:.1f} s, "
                 f"{self.num_seeds / max(cpu_s, 0.001):.0f} seeds/s of CPU time: "
                 f"{self.simulated_s / 86_400:.1f} days, {self.num_jobs} jobs, "
                 f"{self.num_looks} looks, {self.num_calls} CreateFleet calls, "

@@ -54,7 +54,7 @@ def market(
     """Show what a job history would have cost in other regions.
 
     The planner of the functions plays it, as in `tidegate replay`. Exit codes: 0 an answer, 1
-    trouble.
+    trouble, also where the history could be played in no region.
     """
     from tidegate.cli.live import told as saying
     from tidegate.core.model.errors import BadConfig
@@ -72,6 +72,8 @@ def market(
         except (BadTrace, BadMarket) as error:
             raise BadConfig(str(error)) from error
     _show(found, output)
+    if all(each.played is None for each in found.regions):
+        raise typer.Exit(1)
 
 
 def _names(regions: str, own: str) -> list[str]:
