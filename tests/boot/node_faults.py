@@ -14,6 +14,7 @@ from local.boot.machines import LOCAL_NODE
 from local.boot.values import A10GX4, SHARED
 from local.world import BRIDGE_ADDRESS
 from tests.boot.node_data import LOADS
+from tests.boot.node_exporters import AGENT, DCGM, NEURON_MONITOR
 from userdata.containers import Containers
 from userdata.image import ARCHIVE_AT, ImageValues
 from userdata.render import GpuSettings, Hook, NodeValues, Repository, node_bundle
@@ -197,9 +198,7 @@ LAYOUTS = GpuSettings(mig_profiles=("1g.3gb", "3g.12gb"))
 LAYOUTS_NODE = replace(shaped(has_nvswitch=True), gpu=LAYOUTS)
 HALF = {**MIG, "/etc/local-mig-fails": "1\n"}
 LAYOUT = {"tidegate:mig": "3=3g.12gb:1/1g.3gb:4 1=1g.3gb:7"}
-MPS = {"/usr/bin/nvidia-cuda-mps-control": stub("nvidia-cuda-mps-control")}
-# Says how it was called, and stays.
-DCGM = {"/usr/bin/dcgm-exporter": "#!/bin/sh\necho $* >/etc/local-dcgm\nexec sleep 1000\n"}
+MPS = {"/usr/bin/nvidia-cuda-mps-control": stub("nvidia-cuda-mps-control")} | DCGM
 PYXIS = dict.fromkeys(
     ("/usr/bin/enroot", "/usr/bin/nvidia-container-cli", "/usr/lib/slurm/spank_pyxis.so"),
     "#!/bin/sh\n# pyxis: importer\n",
@@ -208,24 +207,21 @@ PYXIS = dict.fromkeys(
 NEURON_NODE = replace(
     shaped(gpus=2, gpu_type="trainium", gres_name="neuron"),
     installs=True,
+    has_exporters=True,
     shared=replace(SHARED, neuron_url=f"http://{BRIDGE_ADDRESS}:{AWS_PORT}/efs-packages/neuron"),
 )
 # A module that the package brings makes the devices.
-NEURON = {
-    **APT,
-    "/usr/sbin/mount.efs": MOUNT_EFS,
-    "/etc/os-release": "ID=ubuntu\nVERSION_ID=24.04\nVERSION_CODENAME=noble\n",
-    "/usr/sbin/modinfo": "#!/bin/sh\nexit 1\n",
-    "/usr/sbin/modprobe": "#!/bin/sh\n[ $1 != neuron ] || [ ! -e /etc/local-neuron ] ||"
-    " { mknod /dev/neuron0 c 1 3; mknod /dev/neuron1 c 1 3; }\n",
-}
-# Its control program reads the configuration as JSON and starts the agent.
-AGENT = {
-    "/opt/aws/amazon-cloudwatch-agent/bin/amazon-cloudwatch-agent-ctl": "#!/bin/sh\n"
-    'python3 -m json.tool "${7#file:}" >/etc/local-agent &&'
-    " systemctl start amazon-cloudwatch-agent\n",
-    "/etc/systemd/system/amazon-cloudwatch-agent.service": "[Service]\nExecStart=/bin/sleep 1000\n",
-}
+NEURON = (
+    APT
+    | NEURON_MONITOR
+    | {
+        "/usr/sbin/mount.efs": MOUNT_EFS,
+        "/etc/os-release": "ID=ubuntu\nVERSION_ID=24.04\nVERSION_CODENAME=noble\n",
+        "/usr/sbin/modinfo": "#!/bin/sh\nexit 1\n",
+        "/usr/sbin/modprobe": "#!/bin/sh\n[ $1 != neuron ] || [ ! -e /etc/local-neuron ] ||"
+        " { mknod /dev/neuron0 c 1 3; mknod /dev/neuron1 c 1 3; }\n",
+    }
+)
 SSSD = {
     "/etc/sssd/sssd.conf": "[sssd]\n",
     "/etc/systemd/system/sssd.service": "[Service]\nExecStart=/bin/sleep 1000\n",
@@ -302,7 +298,7 @@ FAULTS = {
     "mig_layout": Fault("", MIG, LAYOUTS_NODE, tags=LAYOUT),
     "mig_layout_unknown": Fault("says '': no layout of 4 GPUs with 1g.3gb", MIG, LAYOUTS_NODE),
     "mig_half_cut": Fault("error creating MIG devices: In use", HALF, LAYOUTS_NODE, tags=LAYOUT),
-    "mps": Fault("", MPS | DCGM, replace(wanting(has_mps=True), has_exporters=True)),
+    "mps": Fault("", MPS, replace(wanting(has_mps=True), has_exporters=True)),
     "mps_missing": Fault("the image has no nvidia-cuda-mps-control", values=wanting(has_mps=True)),
     "pyxis": Fault("", PYXIS, replace(LOCAL_NODE, containers=Containers("pyxis", 14, 200))),
     "pyxis_missing": Fault(

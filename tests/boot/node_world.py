@@ -28,7 +28,7 @@ from local.waiting import wait_for
 from local.world import World, WorldSettings
 from tests.boot.node_again import AGAIN, again
 from tests.boot.node_data import publish_data_set
-from tests.boot.node_exporters import exporting, telling_of_efa
+from tests.boot.node_exporters import TOLD, exporting, telling
 from tests.boot.node_faults import (
     BAKED,
     DRIVERLESS,
@@ -161,7 +161,7 @@ def look_at(name: str, machine: Machine) -> dict[str, Any]:
         found["log"] = machine.run(["cat", "/var/log/tidegate/packages.log"]).stdout
         found["job"] = told_by_job(machine, JOBS[name]) if name in JOBS else ""
         found["exports"] = exporting(machine) if name == "mps" else {}
-        found["efa"] = telling_of_efa(machine) if name == "efa_there" else {}
+        found["tells"] = telling(machine, TOLD[name][0]) if name in TOLD else {}
         found["acts"] = acting_as(machine) if name == "job_role" else {}
         found["sick"] = sickened(machine) if name == "healthy" else {}
         found["drained"] = drained(machine, name, reason) if name in LATER else ""

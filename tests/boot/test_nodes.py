@@ -12,6 +12,7 @@ import pytest
 from local.boot.bundles import graph_of
 from local.namespaces import can_enter
 from tests.boot.node_again import AGAIN
+from tests.boot.node_exporters import TOLD
 from tests.boot.node_faults import FAULTS, JOB_ROLE, RELEASE
 from tests.boot.node_world import PLAN_ID
 from tests.make import node as slurm_node
@@ -228,13 +229,13 @@ def test_a_job_acts_as_its_role_and_nobody_else_does(seen):
     assert acts["left"] == '{"code": "AccessDenied", "message": "job 1 is not on this node"}'
 
 
-def test_what_efa_counts_comes_to_node_exporter(seen):
-    has_package = seen["mps"]["exports"]["has_package"]
-    file, read = ["efa.prom"], ["node_textfile_scrape_error", "0"]
+@pytest.mark.parametrize(("name", "file"), [(name, file) for name, (file, _) in TOLD.items()])
+def test_what_a_device_tells_comes_to_node_exporter(seen, name, file):
+    series = [f"tidegate_neuron_{each}" for each in TOLD[name][1]]
+    told = {"file": [file], "read": ["node_textfile_scrape_error 0", *series]}
 
-    assert seen["efa_there"]["efa"] == (
-        {"file": file, "read": read} if has_package else {"file": [], "read": []}
-    )
+    has_package = seen["mps"]["exports"]["has_package"]
+    assert seen[name]["tells"] == (told if has_package else {"file": [], "read": []})
 
 
 def test_nccl_takes_efa_without_being_told(seen):

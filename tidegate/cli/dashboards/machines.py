@@ -2,10 +2,17 @@
 
 from tidegate.cli.dashboards.grafana import OF, Board, Panel, Query, Unit, by, number
 
+NO_NEURON = "no node has neuron-monitor"
+
 
 def _worst_of_efa(counter: str, called: str) -> Query:
     rate = f"rate(tidegate_efa_{counter}_total{{{OF}}}[15m])"
     return Query(f"topk(5, sum by (instance) ({rate}))", f"{{{{instance}}}} {called}")
+
+
+def _worst_of_neuron(kind: str) -> Query:
+    rise = f'increase(tidegate_neuron_errors_total{{{OF},kind="{kind}"}}[1h])'
+    return Query(f"topk(5, sum by (instance) ({rise}))", f"{{{{instance}}}} {kind}")
 
 
 GPUS = Board(
@@ -106,6 +113,38 @@ GPUS = Board(
             (Query(f"max by (pool) (DCGM_FI_DEV_GPU_TEMP{{{OF}}})", "{{pool}}"),),
             Unit.CELSIUS,
             empty="no node has dcgm-exporter",
+        ),
+        Panel(
+            "how busy Neuron devices are, by pool",
+            "Mean of their NeuronCores, of devices without a program too.",
+            (Query(f"avg by (pool) (tidegate_neuron_use_ratio{{{OF}}})", "{{pool}}"),),
+            Unit.RATIO,
+            empty=NO_NEURON,
+        ),
+        Panel(
+            "Neuron devices that idle, by pool",
+            "How many were used for less than 5 % in the last hour, with a job or without.",
+            (
+                Query(
+                    "sum by (pool) (avg_over_time(tidegate_neuron_use_ratio"
+                    f"{{{OF}}}[1h]) < bool 0.05)",
+                    "{{pool}}",
+                ),
+            ),
+            empty=NO_NEURON,
+        ),
+        Panel(
+            "memory of Neuron devices in use, by pool",
+            "Of all that they have.",
+            (
+                Query(
+                    f"sum by (pool) (tidegate_neuron_memory_used_bytes{{{OF}}})"
+                    f" / sum by (pool) (tidegate_neuron_memory_bytes{{{OF}}})",
+                    "{{pool}}",
+                ),
+            ),
+            Unit.RATIO,
+            empty=NO_NEURON,
         ),
     ),
 )
@@ -210,6 +249,14 @@ FLEET = Board(
             Unit.PER_SECOND,
             kind="bargauge",
             empty="no node has EFA",
+        ),
+        Panel(
+            "memory errors of Neuron devices, by node",
+            "Of the last hour, in their DRAM and SRAM, the five worst nodes each. Those that could"
+            " not be corrected drain the node by themselves where the driver says so.",
+            (_worst_of_neuron("uncorrected"), _worst_of_neuron("corrected")),
+            kind="bargauge",
+            empty=NO_NEURON,
         ),
     ),
 )

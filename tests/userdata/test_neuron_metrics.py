@@ -1,0 +1,156 @@
+"""What neuron-monitor says of each Neuron device, told to node exporter."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.userdata.neuron import GIB, device, program, report
+from userdata.node.neuron_metrics import Errors, metrics
+
+NODE = Path(__file__).parents[2] / "userdata" / "node"
+SCRIPT, STAGE = NODE / "neuron_metrics.py", NODE / "exporters.sh"
+
+
+def told(of: dict[str, Any], errors: Errors | None = None) -> dict[str, float]:
+    text = metrics(of, errors or Errors())
+    lines = (line.split() for line in text.splitlines())
+    return {name.removeprefix("tidegate_neuron_"): float(value) for name, value in lines}
+
+
+def test_use_and_memory_are_told_by_device() -> None:
+    one, another = program({0: 42.0, 1: 20.0}, gib={0: 3, 1: 2}), program({2: 98.0}, gib={2: 5})
+
+    seen = told(report([one, another]))
+
+    assert seen['use_ratio{device="0"}'] == 0.31
+    assert seen['use_ratio{device="1"}'] == 0.49, "a core without a program is one that idles"
+    assert seen['memory_used_bytes{device="0"}'] == 5 * GIB
+    assert seen['memory_used_bytes{device="1"}'] == 5 * GIB
+    assert seen["memory_bytes"] == 64 * GIB
+
+
+@pytest.mark.parametrize("nobody", [(), None])
+def test_devices_without_a_program_idle(nobody: tuple[()] | None) -> None:
+    seen = told(report(nobody))
+
+    assert seen['use_ratio{device="1"}'] == seen['memory_used_bytes{device="1"}'] == 0
+
+
+def test_what_cannot_be_read_is_not_told_as_idle() -> None:
+    broken = program({}, error="no such process")
+
+    seen = told(report([program({0: 42.0}, gib={0: 3}), broken], [device(0, corrected=2)]))
+
+    assert seen == {
+        "memory_bytes": 64 * GIB,
+        'errors_total{device="0",kind="corrected"}': 2,
+        'errors_total{device="0",kind="uncorrected"}': 0,
+    }
+
+
+def test_of_devices_that_the_driver_does_not_know_nothing_is_told() -> None:
+    assert told(report(error="the Neuron driver is not running")) == {}
+
+
+@pytest.mark.parametrize(
+    ("counted", "total"),
+    [
+        ([0, 3, 3, 5], 5),  # since the driver came
+        ([0, 3, 0, 2], 5),  # since the last report
+        ([4, 6, 1], 7),  # the driver was loaded anew
+    ],
+)
+def test_errors_are_counted_once_whichever_way_they_are_said(
+    counted: list[int], total: int
+) -> None:
+    errors = Errors()
+
+    for number in counted:
+        seen = told(report(devices=[device(0), device(1, uncorrected=number)]), errors)
+
+    assert seen['errors_total{device="1",kind="uncorrected"}'] == total
+    assert seen['errors_total{device="0",kind="uncorrected"}'] == 0
+
+
+def monitor(tmp_path: Path, then: str) -> list[str]:
+    said = tmp_path / "said"
+    said.write_text(json.dumps(report([program({0: 42.0})])) + "\n")
+    return ["sh", "-c", f"cat {said}; {then}"]
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
+    started: list[subprocess.Popen[bytes]] = []
+    yield started
+    for each in started:
+        each.kill()
+        each.communicate()
+
+
+def start(tmp_path: Path, script: Path, then: str) -> subprocess.Popen[bytes]:
+    words = [sys.executable, str(script), str(tmp_path / "x.prom"), *monitor(tmp_path, then)]
+    return subprocess.Popen(words, stderr=subprocess.PIPE)
+
+
+def test_what_was_said_goes_with_who_said_it(
+    tmp_path: Path, running: list[subprocess.Popen[bytes]]
+) -> None:
+    file = tmp_path / "x.prom"
+    running.append(start(tmp_path, SCRIPT, f"while [ ! -e {tmp_path}/end ]; do sleep 0.05; done"))
+    until_s = time.monotonic() + 20
+    while not file.exists():
+        assert time.monotonic() < until_s
+        time.sleep(0.02)
+    assert 'tidegate_neuron_use_ratio{device="0"} 0.2100\n' in file.read_text()
+
+    (tmp_path / "end").touch()
+    running[0].communicate(timeout=20)
+
+    assert not file.exists()
+
+
+def test_a_monitor_that_is_silent_is_ended(
+    tmp_path: Path, running: list[subprocess.Popen[bytes]]
+) -> None:
+    script = tmp_path / "hasty.py"
+    script.write_text(SCRIPT.read_text().replace("SILENT_S = 120", "SILENT_S = 1"))
+
+    running.append(start(tmp_path, script, "exec sleep 60"))
+    _, said = running[0].communicate(timeout=20)
+
+    assert running[0].returncode == 1
+    assert b"sh has said nothing for 1 s" in said
+    assert not (tmp_path / "x.prom").exists()
+
+
+@pytest.mark.parametrize(("gres", "is_told"), [("gpu", False), ("neuron", True)])
+def test_node_exporter_reads_the_file_where_there_are_devices(
+    tmp_path: Path, gres: str, is_told: bool
+) -> None:
+    (tmp_path / "neuron-monitor").write_text("#!/bin/sh\n")
+    (tmp_path / "neuron-monitor").chmod(0o755)
+    line = f"EFA=0 GRES={gres} PATH=$PATH:{tmp_path}; source {STAGE}; exporter_options; echo; "
+
+    said = subprocess.check_output(
+        ["bash", "-euo", "pipefail", "-c", line + "neuron_unit"], text=True
+    ).splitlines()
+
+    folder = "--collector.textfile.directory="
+    found = [each.removeprefix(folder) for each in said[0].strip('"').split() if folder in each]
+    (words,) = [each.split() for each in said if each.startswith("ExecStart=")]
+    assert found == ([str(Path(words[2]).parent)] if is_told else [])
+    assert (f"{tmp_path}/neuron-monitor" in words) == is_told
+
+
+def test_of_each_program_and_device_what_is_told_is_asked_for() -> None:
+    asked = json.loads((NODE / "neuron-monitor.json").read_text())
+
+    (of_programs,) = asked["neuron_runtimes"]
+    assert {each["type"] for each in of_programs["metrics"]} == set(program({})["report"])
+    assert {each["type"] for each in asked["system_metrics"]} == set(report()["system_data"])
