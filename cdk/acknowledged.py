@@ -17,7 +17,8 @@ WILDCARDS = (
         r"^\*$",
         "Describe actions of EC2 and of log groups have no resources and change nothing, and "
         "CloudWatch tells of composite alarms only who may ask for all; nor have resources "
-        "the channels of Session Manager, each of which belongs to the machine that opens it",
+        "the addresses to which SES sends no mail, and the channels of Session Manager, each of "
+        "which belongs to the machine that opens it",
     ),
     (
         r":image/\*$",

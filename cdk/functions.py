@@ -233,16 +233,20 @@ class Functions(Construct):
         return start_and_stop_nodes(self, cluster.name) if is_wanted else ()
 
     def _mail_owners(self) -> Statements:
-        """SES asks for the identity of the sender, and in its sandbox for the recipient's too.
+        """SES asks for the identity of the sender, and in its sandbox for the recipient's too. An
+        address of its suppression list is no resource.
 
-        Source: Service Authorization Reference, Amazon SES v2, SendEmail.
+        Source: Service Authorization Reference, Amazon SES v2.
         """
         told = self._around.file.notifications
         if told is None or told.owners is None:
             return ()
         where = Stack.of(self).format_arn(service="ses", resource="identity", resource_name="*")
         sender = {"StringEquals": {"ses:FromAddress": told.owners.sender}}
-        return (statements.statement("MailOwners", ["ses:SendEmail"], [where], sender),)
+        return (
+            statements.statement("MailOwners", ["ses:SendEmail"], [where], sender),
+            statements.statement("Suppressed", ["ses:GetSuppressedDestination"], ["*"]),
+        )
 
     def _interruption_statements(self) -> Statements:
         queues, storage = self._around.queues, self._around.storage

@@ -21,6 +21,7 @@ from local.extensions import install_extensions
 from local.front import OBSERVER_KEY, Front, Invoke
 from local.iam.authorizer import Authorizer
 from local.instance_roles import install_instance_profiles
+from local.mail import install_suppression
 from local.prices import LocalPrices, install_prices
 from local.reservation_changes import install_changes
 from local.reservation_groups import install_groups
@@ -90,6 +91,7 @@ class LocalCloud:
         install_extensions(self.blocks)
         costs.forget_names()
         install_instance_profiles()
+        install_suppression()
         self._server = Server(self.host, self.port, self._front)
         self._thread = Thread(target=self._server.serve_forever, args=(STOP_POLL_S,), daemon=True)
         self._thread.start()

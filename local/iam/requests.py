@@ -29,6 +29,7 @@ RPC_PATH = re.compile(r"/service/[^/]+/operation/(\w+)")
 FUNCTION_PATH = re.compile(r"/2015-03-31/functions/([^/]+)/(invocations|configuration)")
 GROUP_CALLS = {"/list-group-resources": "ListGroupResources"}
 MAIL_CALLS = {"/v2/email/outbound-emails": "SendEmail"}
+SUPPRESSED = "/v2/email/suppression/addresses/"
 FUNCTION_CALLS = {
     ("POST", "invocations"): "Invoke",
     ("GET", "configuration"): "GetFunctionConfiguration",
@@ -116,6 +117,8 @@ def _name_and_params(environ: Environ, service: str, path: str) -> tuple[str, Ma
         return GROUP_CALLS[path], json.loads(body_of(environ) or b"{}")
     if service == "ses" and path in MAIL_CALLS:
         return MAIL_CALLS[path], json.loads(body_of(environ) or b"{}")
+    if service == "ses" and path.startswith(SUPPRESSED) and environ["REQUEST_METHOD"] == "GET":
+        return "GetSuppressedDestination", {}
     form = dict(parse_qsl(body_of(environ).decode(errors="replace"), keep_blank_values=True))
     if "Action" not in form:
         raise NotModelledError(f"{service} request {environ['REQUEST_METHOD']} {path}")

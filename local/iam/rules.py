@@ -158,6 +158,7 @@ RULES: Mapping[str, Rule] = {
     **_table("dynamodb", _on_tables, "BatchGetItem", "BatchWriteItem"),
     **_table("dynamodb", _transaction, "TransactGetItems", "TransactWriteItems"),
     **_table("ses", _on_identity, "SendEmail"),
+    **_table("ses", _on_all, "GetSuppressedDestination"),
     **_table("sns", _on_topic, "Publish"),
     **_table("sqs", _on_queue, "SendMessage", "SendMessageBatch", "ReceiveMessage"),
     **_table("sqs", _on_queue, "DeleteMessage", "DeleteMessageBatch", "ChangeMessageVisibility"),

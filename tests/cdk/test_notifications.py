@@ -67,9 +67,11 @@ def mailing(stack: Stack) -> list[tuple[str, dict[str, Any]]]:
 def test_the_planner_alone_may_write_to_owners_and_only_as_the_sender_of_the_file(
     told: Stack, dev: Stack
 ) -> None:
-    ((role, allowed),) = mailing(told)
+    (role, allowed), (same, reads) = mailing(told)
 
+    assert same == role
     assert "PlannerRole" in role
+    assert (reads["Action"], reads["Resource"]) == ("ses:GetSuppressedDestination", "*")
     assert allowed["Action"] == "ses:SendEmail"
     assert str(allowed["Resource"]).count(":ses:us-east-1:") == 1
     assert allowed["Condition"] == {"StringEquals": {"ses:FromAddress": OWNERS["sender"]}}

@@ -43,6 +43,33 @@ def test_mail_goes_out_from_a_verified_sender_alone(
     assert mail.send(ADA, "GPUs of your job 7 idle", "Your job 7 ...") is end
 
 
+@pytest.mark.parametrize("kind", ["sim", "moto"])
+def test_an_address_to_which_ses_sends_nothing_is_told_although_it_took_the_mail(
+    kind: str, cloud: LocalCloud
+) -> None:
+    mail: OwnerMail = SimMail(suppressed={ADA})
+    if kind == "moto":
+        mail = moto(cloud, SENDER, "example.org")
+        put = cloud.client("sesv2").put_suppressed_destination
+        put(EmailAddress=ADA, Reason="BOUNCE")
+
+    assert mail.send(ADA, "subject", "text") is MailEnd.SUPPRESSED
+    assert mail.send("bob+gpus@example.org", "subject", "text") is MailEnd.SENT
+
+
+@pytest.mark.parametrize("code", ["TooManyRequestsException", "AccessDeniedException"])
+def test_what_ses_took_counts_as_sent_where_its_list_cannot_be_read(code: str) -> None:
+    client: Any = boto3.client(
+        "sesv2", "us-east-1", aws_access_key_id="a", aws_secret_access_key="b"
+    )
+
+    with Stubber(client) as stub:
+        stub.add_response("send_email", {"MessageId": "1"})
+        stub.add_client_error("get_suppressed_destination", code)
+
+        assert SesMail(lambda: client, SENDER).send(ADA, "subject", "text") is MailEnd.SENT
+
+
 @pytest.mark.parametrize(
     ("code", "words", "end"),
     [

@@ -90,6 +90,7 @@ def test_a_run_that_was_requeued_and_idles_again_is_written_of_again(
         ({"verified": set()}, "SES has not verified tidegate@example.org in this region"),
         ({"is_paused": True}, "SES has paused all mail of this account"),
         ({"is_allowed": False}, "the planner's role may not send it: deploy again"),
+        ({"suppressed": {"ada@example.org"}}, "the address is on SES's suppression list"),
     ],
 )
 def test_what_ses_does_not_take_is_told_to_the_team_once_and_not_tried_again(

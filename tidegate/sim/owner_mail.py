@@ -10,11 +10,13 @@ class SimMail:
     """`verified`: addresses and domains. `sent`: address, subject, text, the oldest first.
 
     `is_sandboxed`: the account has no production access, as each has none at first.
+    `suppressed`: addresses from which mail came back; SES takes and counts what it will not send.
     `left`: how many more are taken today.
     """
 
     sender: str = "tidegate@example.org"
     verified: set[str] = field(default_factory=lambda: {"example.org"})
+    suppressed: set[str] = field(default_factory=set)
     is_sandboxed: bool = False
     is_paused: bool = False
     is_allowed: bool = True
@@ -35,6 +37,8 @@ class SimMail:
         if not self.left:
             return MailEnd.LATER
         self.left -= 1
+        if address in self.suppressed:
+            return MailEnd.SUPPRESSED
         self.sent.append((address, subject, text))
         return MailEnd.SENT
 

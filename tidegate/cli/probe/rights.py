@@ -270,7 +270,7 @@ def _of_telling(file: ClusterFile) -> Iterator[str]:
     if file.notifications:
         yield "sns:Publish"
     if file.notifications and file.notifications.owners:
-        yield "ses:SendEmail"
+        yield from ("ses:SendEmail", "ses:GetSuppressedDestination")
     if file.cluster.alarms:
         yield "cloudwatch:DescribeAlarms"
 

@@ -30,6 +30,11 @@ def said_of(end: MailEnd, sender: str) -> str:
             why = "SES is in its sandbox here and takes verified addresses only: ask for production"
         case MailEnd.SENDER_UNVERIFIED:
             why = f"SES has not verified {sender} in this region: verify it or its domain"
+        case MailEnd.SUPPRESSED:
+            why = (
+                "the address is on SES's suppression list here since mail to it came back or was"
+                " complained of: see to that, then aws sesv2 delete-suppressed-destination"
+            )
         case MailEnd.PAUSED:
             why = "SES has paused all mail of this account: its console says why"
         case MailEnd.REFUSED:

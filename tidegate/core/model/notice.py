@@ -32,6 +32,7 @@ class MailEnd(StrEnum):
     NO_ADDRESS = "no-address"
     RECIPIENT_UNVERIFIED = "recipient-unverified"  # SES's sandbox takes no others
     SENDER_UNVERIFIED = "sender-unverified"
+    SUPPRESSED = "suppressed"  # SES took it and sends nothing to this address
     PAUSED = "sending-paused"
     REFUSED = "refused"
     DENIED = "not-authorized"
