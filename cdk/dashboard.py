@@ -34,6 +34,7 @@ GRAPHS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("Interruptions", "Sum", ("Interrupted", "SavedJobs", "LostGpuHours")),
     ("Trouble", "Sum", ("BootFailed", "LookFailed", "BadEvents")),
     ("Lost nodes", "Maximum", ("LostNodes",)),
+    ("Mails to owners of jobs", "Sum", ("MailsSent", "MailsNotSent")),
     ("USD per hour", "Maximum", ("UsdPerHour",)),
     ("Seconds since the head was heard", "Maximum", ("DigestAge",)),
 )

@@ -7,7 +7,7 @@ from tidegate.core.model.events import Look
 from tidegate.service.control import Looked
 from tidegate.service.describe import look_events, look_record, look_verdicts
 from tidegate.service.dry_runs import dry_runs
-from tidegate.service.figures import look_figures
+from tidegate.service.figures import look_figures, mail_figures
 from tidegate.wire.events import parse_event
 from tidegate.wiring.function import Answer, Event, Function, entry
 from tidegate.wiring.planner import Planner, planner
@@ -55,8 +55,13 @@ def _keep(made: Function[Planner], looked: Looked) -> None:
 
 def _tell(made: Function[Planner], looked: Looked) -> None:
     """Tell people what they asked to be told of; what could not be told now, the next look does."""
+    if (teller := made.work.teller) is None:
+        return
     try:
-        if made.work.teller and (told := made.work.teller.tell(looked)):
+        if mails := teller.write(looked):
+            made.count(**mail_figures(mails))
+            made.work.decisions.append(mails)
+        if told := teller.tell(looked):
             made.logger.info("people were told", extra={"notices": told})
     except TidegateError as trouble:
         made.logger.error(f"people cannot be told: {trouble}")

@@ -10,7 +10,7 @@ from local.cloud import LocalCloud
 from local.cloud_resources import CloudNames
 from tests.make import NOW_S
 from tidegate.adapters.notices import SnsNotices
-from tidegate.core.model.notice import Message, Notice, NoticeCode, Told
+from tidegate.core.model.notice import Mail, MailEnd, Message, Notice, NoticeCode, Told
 from tidegate.ports import Notices
 from tidegate.sim.notices import SimNotices
 
@@ -62,9 +62,10 @@ def test_what_is_noted_stands_instead_of_what_was(bench: Bench) -> None:
     notices, _ = bench
 
     notices.note(Told({"job-waits/7": NOW_S, "block-ends/cr-1": NOW_S}))
-    notices.note(Told({"job-waits/8_[1-9]": NOW_S + 0.25}))
+    mails = {f"own-gpus-idle/7/{n}": Mail(end, NOW_S) for n, end in enumerate(MailEnd)}
+    notices.note(Told({"job-waits/8_[1-9]": NOW_S + 0.25}, mails))
 
-    assert notices.told() == Told({"job-waits/8_[1-9]": NOW_S + 0.25})
+    assert notices.told() == Told({"job-waits/8_[1-9]": NOW_S + 0.25}, mails)
 
 
 def test_a_message_reaches_who_has_subscribed(bench: Bench) -> None:

@@ -8,7 +8,9 @@ from tests.core.test_idle_gpus import RULE, idle, was_told
 from tests.make import NOW_S, node, snapshot
 from tidegate.core.explain.answer import answer
 from tidegate.core.explain.idle_gpus import idle_jobs
+from tidegate.core.explain.mail import OwnerMails
 from tidegate.core.model.gpu_use import GpuUse, IdleAction, IdleGpus, IdleRule
+from tidegate.core.model.notice import Mail, MailEnd
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.stuck import Stuck
@@ -39,6 +41,26 @@ def test_why_says_for_how_long_and_what_follows(
 
     assert found.headline.endswith("its GPUs have been used for less than 5 % for 2.0 h")
     assert said in "\n".join(found.verdict)
+
+
+@pytest.mark.parametrize(
+    ("restarts", "end", "said"),
+    [
+        (0, MailEnd.SENT, "its owner was told by mail (2027-01-15 08:00:00 UTC)"),
+        (0, MailEnd.REFUSED, "its owner got no mail, SES refused the mail: is the address right?"),
+        (1, MailEnd.SENT, "its owner gets a mail with the next look"),
+    ],
+    ids=["sent", "refused", "of the run before"],
+)
+def test_why_says_what_became_of_the_mail_of_this_run(
+    restarts: int, end: MailEnd, said: str
+) -> None:
+    mails = OwnerMails("t@example.org", {"own-gpus-idle/9/0": Mail(end, NOW_S)})
+
+    found = answer("9", seen(idle(restarts=restarts)), None, mails=mails)
+
+    assert found.headline.endswith("less than 5 % for 2.0 h")
+    assert found.verdict[1].startswith(said)
 
 
 def test_one_that_may_not_be_requeued_is_said_to_go_on() -> None:

@@ -5,10 +5,13 @@ from dataclasses import replace
 import pytest
 
 from lambdas.planner import on_looks
+from tests.core.test_idle_gpus import idle
 from tests.lambdas.conftest import Context, Deployed, messages
-from tests.make import NOW_S, cluster, job, pool
+from tests.make import NOW_S, cluster, job, node, pool
 from tests.wire.test_events import DIGEST_PUT, SPOT_WARNING
 from tidegate.core.model.errors import NotAuthorized, Throttled
+from tidegate.service.telling import Owners
+from tidegate.sim.owner_mail import SimMail
 from tidegate.wire.events import encode_look
 from tidegate.wiring.function import serve
 
@@ -196,6 +199,25 @@ def test_trouble_with_dry_runs_is_an_answer_and_no_error_of_the_function(
 
     assert told == {"trouble": "Throttled: RequestLimitExceeded"}
     assert deployed.lines() == []
+
+
+def test_what_became_of_mails_to_owners_is_kept_and_counted(deployed: Deployed) -> None:
+    mail, at = SimMail(left=2), "{}@example.org"
+    owners = Owners(mail, lambda user: at.format(user) if user != "cleo" else "")
+    work = deployed.planner.work
+    assert work.teller is not None
+    teller = replace(work.teller, owners=owners)
+    made = replace(deployed.planner, work=replace(work, teller=teller))
+    jobs = [idle(n, user=user) for n, user in enumerate(("ada", "bob", "cleo", "dan"), 1)]
+    nodes = [node(f"i-{n}", state="MIXED", gpus_alloc=1) for n in range(1, 5)]
+    deployed.world.report(jobs, nodes)
+
+    assert on_looks(made, messages(LOOK)) == DONE
+
+    mails = [(each.code, each.jobs) for each in deployed.kept.looks[-1]]
+    assert mails == [("sent", ("1",)), ("sent", ("2",)), ("no-address", ("3",)), ("later", ("4",))]
+    figures = deployed.figures()
+    assert (figures["MailsSent"], figures["MailsNotSent"]) == (2, 1)
 
 
 def test_people_who_cannot_be_told_leave_the_look_as_good(deployed: Deployed) -> None:

@@ -34,13 +34,14 @@ def mail() -> SimMail:
     return SimMail()
 
 
-def tell(world: World, notices: SimNotices, mail: SimMail, *jobs: Job) -> int:
-    """The head has reported so, and a look follows."""
+def tell(world: World, notices: SimNotices, mail: SimMail, *jobs: Job) -> tuple[list[str], int]:
+    """The head has reported so, and a look follows: what became of mails, and what all heard."""
     nodes = seen(*jobs).digest
     assert nodes is not None
     world.report(jobs, nodes.reading.nodes)
     owners = Owners(mail, OWNERS.address_of)
-    return Teller("test", notices, world.clock, 7200.0, owners).tell(world.look())
+    teller, looked = Teller("test", notices, world.clock, 7200.0, owners), world.look()
+    return [each.sentence for each in teller.write(looked)], teller.tell(looked)
 
 
 def said(notices: SimNotices) -> list[str]:
@@ -61,8 +62,10 @@ def test_each_owner_gets_one_mail_of_all_that_is_new_and_the_team_hears_that_he_
     told = SimNotices()
     first, second, third = jobs("ada", "ada", "bob")
 
-    assert tell(world, told, mail, first, second, third) == 6
-    assert tell(world, told, mail, first, second, third) == 0
+    events, num_told = tell(world, told, mail, first, second, third)
+    assert (len(events), num_told) == (3, 3)
+    assert events[0] == "job 1 of ada: its owner was told by mail"
+    assert tell(world, told, mail, first, second, third) == ([], 0)
 
     (ada, bob) = mail.sent
     assert ada[:2] == ("ada@example.org", "Tidegate test: GPUs of your 2 jobs idle")
@@ -100,11 +103,12 @@ def test_what_ses_does_not_take_is_told_to_the_team_once_and_not_tried_again(
     for name, value in changes.items():
         setattr(mail, name, value)
 
-    tell(world, told, mail, idle())
-    tell(world, told, mail, idle())
+    (event,), _ = tell(world, told, mail, idle())
+    assert tell(world, told, mail, idle()) == ([], 0)
 
     (sentence,) = said(told)
     assert f"; its owner got no mail, {why}" in sentence
+    assert event.startswith(f"job 9 of ada: its owner got no mail, {why}")
     assert (mail.sent, mail.asked) == ([], 1)
 
 
@@ -124,12 +128,14 @@ def test_what_ses_will_take_later_goes_with_a_later_look(world: World, mail: Sim
     told, some = SimNotices(), jobs("ada", "bob", "cleo")
     mail.left = 1
 
-    tell(world, told, mail, *some)
+    (ada, bob, _), _ = tell(world, told, mail, *some)
     assert (len(mail.sent), mail.asked) == (1, 2), "after the first refusal nobody else is tried"
-    tell(world, told, mail, *some)
+    later = "its owner is told by mail as soon as SES takes it"
+    assert (ada, bob) == ("job 1 of ada: its owner was told by mail", f"job 2 of bob: {later}")
+    assert tell(world, told, mail, *some) == ([], 0), "what waits on is no news"
     mail.left = 9
-    tell(world, told, mail, *some)
-    tell(world, told, mail, *some)
+    assert len(tell(world, told, mail, *some)[0]) == 2
+    assert tell(world, told, mail, *some) == ([], 0)
 
     assert [address for address, *_ in mail.sent] == [
         "ada@example.org",
@@ -137,6 +143,7 @@ def test_what_ses_will_take_later_goes_with_a_later_look(world: World, mail: Sim
         "cleo@example.org",
     ]
     assert len(said(told)) == 3, "the team hears of each run once"
+    assert said(told)[1].endswith(later)
 
 
 def test_a_look_writes_to_so_many_that_it_ends_in_time(world: World, mail: SimMail) -> None:

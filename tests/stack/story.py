@@ -8,7 +8,9 @@ from local.stack_world import StackWorld
 from tests import make
 from tests.core.test_idle_gpus import idle
 from tests.stack.world import EVENING, MORNING, NEXT_MORNING, STACK, WEEK
+from tidegate.adapters.notices import told as told_of
 from tidegate.adapters.reports import S3Reports
+from tidegate.core.model.notice import MailEnd
 from tidegate.core.model.orders import OrderKind, OrderOutcome, OrderResult
 from tidegate.wire.events import SPOT_DETAIL_TYPE
 
@@ -111,11 +113,16 @@ def mailed(world: StackWorld) -> Missing:
     """The GPUs of a job idle, and its owner hears of it."""
     ses = world.cloud.observer("ses")
     ses.verify_email_identity(EmailAddress="tidegate@example.org")
+    put = world.cloud.observer("sesv2").put_suppressed_destination
+    put(EmailAddress="ada@example.org", Reason="BOUNCE")
     before = ses.get_send_quota()["SentLast24Hours"]
     world.report([idle()], [make.node("i-9", state="MIXED+DYNAMIC_NORM", gpus_alloc=1)])
     world.look()
     if ses.get_send_quota()["SentLast24Hours"] == before:
         yield "no mail to the owner of idle GPUs"
+    told = told_of(world.cloud.observer("dynamodb"), world.physical("AWS::DynamoDB::Table"))
+    if MailEnd.SUPPRESSED not in {each.end for each in told.mails.values()}:
+        yield "nobody noticed that SES sends nothing to the owner"
 
 
 def reported(world: StackWorld) -> Missing:

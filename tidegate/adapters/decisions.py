@@ -46,8 +46,9 @@ class S3Decisions:
             self.s3.put_object(Bucket=self.bucket, Key=self._latest, Body=encode_verdicts(verdicts))
 
     def append(self, events: Sequence[LookEvent]) -> None:
+        # What became of mails is of the same look, and comes after what it did.
         last = events[-1]
-        key = f"{self._log}{_iso(last.at_s)}-{last.look_id}.json.gz"
+        key = f"{self._log}{_iso(last.at_s)}-{last.look_id}-{last.kind}.json.gz"
         with aws_call():
             self.s3.put_object(Bucket=self.bucket, Key=key, Body=encode_events(events))
 

@@ -17,6 +17,18 @@ if TYPE_CHECKING:
 ITEM = "told"
 
 
+def told(dynamodb: "DynamoDBClient", table: str) -> Told:
+    """What people were told as it stands now. Errors: Throttled, NotAuthorized."""
+    with aws_call():
+        answer = dynamodb.get_item(TableName=table, Key=packed(key(ITEM)), ConsistentRead=True)
+    item = unpacked(answer.get("Item", {}))
+    try:
+        return decode(TOLD, item["body"]) if item else Told()
+    except BadEvent:
+        # Of another version: better told twice than never.
+        return Told()
+
+
 @frozen
 class SnsNotices:
     """One cluster's. Whoever subscribes may choose by the message attribute `code`."""
@@ -27,16 +39,7 @@ class SnsNotices:
     topic: str
 
     def told(self) -> Told:
-        with aws_call():
-            answer = self.dynamodb.get_item(
-                TableName=self.table, Key=packed(key(ITEM)), ConsistentRead=True
-            )
-        item = unpacked(answer.get("Item", {}))
-        try:
-            return decode(TOLD, item["body"]) if item else Told()
-        except BadEvent:
-            # Of another version: better told twice than never.
-            return Told()
+        return told(self.dynamodb, self.table)
 
     def publish(self, message: Message) -> None:
         with aws_call():

@@ -1,9 +1,10 @@
 """A deployed cluster, looked at from somewhere else, and how the commands that do so fail."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 import typer
 
@@ -15,6 +16,7 @@ from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.adapters.ec2 import Ec2Compute
 from tidegate.adapters.ec2_head import Ec2Head
 from tidegate.adapters.functions import invoke, read_environment
+from tidegate.adapters.notices import told as told_of
 from tidegate.adapters.person import who
 from tidegate.core.explain.history import LOOK_DENIED, LOOK_FAILED
 from tidegate.core.explain.overview import AlarmNow
@@ -32,6 +34,7 @@ from tidegate.core.model.errors import (
 )
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Bill, Launch
+from tidegate.core.model.notice import Told
 from tidegate.core.model.plan import Plan
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting
@@ -65,6 +68,7 @@ class LiveCluster:
     placement: Placement
     compute: Ec2Compute
     decisions: S3Decisions
+    told: Callable[[], Told]  # what people were told, asked when it is called
 
     def head_trouble(self) -> tuple[str, ...]:
         """What EC2 says of a head that is silent although the calendar wants it up."""
@@ -135,7 +139,9 @@ def live(file: ClusterFile, clients: Clients | None = None) -> LiveCluster:
         templates=placement.templates,
     )
     ec2 = Ec2Compute(make("ec2"), file.cluster.name)
-    return LiveCluster(snapshot, notes, placement, ec2, _decisions(file, settings, make))
+    of_people = partial(told_of, make("dynamodb"), settings.table)
+    stored = _decisions(file, settings, make)
+    return LiveCluster(snapshot, notes, placement, ec2, stored, of_people)
 
 
 def decisions(file: ClusterFile, clients: Clients | None = None) -> S3Decisions:

@@ -50,7 +50,10 @@ def answered(file: "ClusterFile", job_id: str, clients: "Clients | None" = None)
     """Why the job waits. Errors: as `live`."""
     from tidegate.cli.live import live
     from tidegate.core.explain.answer import answer
+    from tidegate.core.explain.mail import OwnerMails
 
     observed = live(file, clients)
     verdicts = observed.decisions.newest()
-    return answer(job_id, observed.snapshot, verdicts, observed.unjudged(verdicts))
+    owners = file.notifications.owners if file.notifications else None
+    mails = OwnerMails(owners.sender, observed.told().mails) if owners else None
+    return answer(job_id, observed.snapshot, verdicts, observed.unjudged(verdicts), mails)

@@ -2,14 +2,16 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from statistics import median
 
 from tidegate.core.explain.block_ends import block_ends
+from tidegate.core.explain.history import LookEvent
 from tidegate.core.explain.lost import gpus, lost_nodes
 from tidegate.core.explain.overview import limit_used
 from tidegate.core.model.ec2 import RefusalKind
 from tidegate.core.model.ledger import Phase
+from tidegate.core.model.notice import MailEnd
 from tidegate.core.model.plan import Mark, Rest
 from tidegate.core.model.resting import BOOT_FAILURES
 from tidegate.core.model.snapshot import Snapshot
@@ -60,6 +62,13 @@ def look_figures(looked: Looked) -> dict[str, float]:
         figures["DigestAge"] = _digest_age_s(last)
         figures |= _spent(last.snapshot)
     return figures
+
+
+def mail_figures(mails: Iterable[LookEvent]) -> dict[str, float]:
+    """How many owners of jobs SES took a mail to, and how many got none; not those that wait."""
+    ends = Counter(each.code == MailEnd.SENT for each in mails if each.code != MailEnd.LATER)
+    figures = {"MailsSent": float(ends[True]), "MailsNotSent": float(ends[False])}
+    return {name: count for name, count in figures.items() if count}
 
 
 def _done(looked: Looked) -> dict[str, float]:

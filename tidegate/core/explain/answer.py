@@ -15,6 +15,7 @@ from tidegate.core.explain.deadline import about_deadline
 from tidegate.core.explain.doubt import Doubt, doubt
 from tidegate.core.explain.idle_gpus import about_idle_gpus
 from tidegate.core.explain.lost import SlurmSays, lost_nodes
+from tidegate.core.explain.mail import OwnerMails
 from tidegate.core.explain.price import price, said_limit_s
 from tidegate.core.explain.short import in_short
 from tidegate.core.explain.unjudged import Unjudged
@@ -61,16 +62,23 @@ class Answer:
 
 
 def answer(
-    job_id: str, snapshot: Snapshot, verdicts: Verdicts | None, unjudged: Unjudged | None = None
+    job_id: str,
+    snapshot: Snapshot,
+    verdicts: Verdicts | None,
+    unjudged: Unjudged | None = None,
+    mails: OwnerMails | None = None,
 ) -> Answer:
-    """`verdicts` None: no look has stored any yet. `unjudged`: nobody judges the queue now."""
+    """`verdicts` None: no look has stored any yet. `unjudged`: nobody judges the queue now.
+    `mails` None: owners of jobs get none.
+    """
     rows = rows_of(job_id, snapshot.digest.reading.jobs) if snapshot.digest else ()
     if not rows:
         return _unknown(job_id, snapshot)
     job = next((row for row in rows if row.is_pending), rows[0])
     slurm = (*_slurm(job, snapshot), *_siblings(job, rows))
     if not job.is_pending:
-        return _started(job_id, job, snapshot, slurm)
+        idle = about_idle_gpus(job, snapshot, mails)
+        return _started(job_id, job, snapshot, slurm, idle)
     verdict = verdicts.of(job.job_id) if verdicts else None
     why_nots = verdict.why_nots if verdict else ()
     ours = _nodes_of(job, snapshot, verdicts)
@@ -155,7 +163,9 @@ def _siblings(job: Job, rows: Sequence[Job]) -> Iterator[str]:
         yield f"other {kind}, {state}: {', '.join(ids[:SHOWN_MAX])}{more}"
 
 
-def _started(job_id: str, job: Job, snapshot: Snapshot, slurm: tuple[str, ...]) -> Answer:
+def _started(
+    job_id: str, job: Job, snapshot: Snapshot, slurm: tuple[str, ...], idle: tuple[str, ...]
+) -> Answer:
     on = [each for each in members(snapshot) if each.instance_id in job.node_names]
     state = "runs" if job.is_running else f"is {job.state}"
     where = f" on {', '.join(job.node_names[:3])}" if job.node_names else ""
@@ -163,7 +173,6 @@ def _started(job_id: str, job: Job, snapshot: Snapshot, slurm: tuple[str, ...]) 
     reclaimed = [e.instance_id for e in on if e.record and e.record.reclaim_at_s is not None]
     warning = f"; EC2 takes {', '.join(reclaimed)} back" if reclaimed else ""
     warning += "".join(f"; {said}" for each in on if (said := _sick(each, snapshot)))
-    idle = about_idle_gpus(job, snapshot)
     warning += f"; {idle[0]}" if idle else ""
     headline = f"job {job_id} {state}{where}{warning}"
     needs = _needs(job, snapshot, on)

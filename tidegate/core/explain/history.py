@@ -43,6 +43,7 @@ class EventKind(StrEnum):
     REFUSED = "refused"
     ENDED = "ended"
     TROUBLE = "trouble"
+    MAIL = "mail"  # what became of one to the owner of a job
 
 
 @frozen
@@ -50,8 +51,9 @@ class LookEvent:
     """One thing that a look did or met.
 
     `look_id`: the plan that it is of, or the look's. `code`: what was decided ("launch", the kind
-    of an order), or EC2's word for a refusal. `launch_id`: the launch that was asked for, or that
-    gave the node. `until_s`: when it ends by itself, like an order that expires; None: never.
+    of an order), EC2's word for a refusal, or what became of a mail. `launch_id`: the launch that
+    was asked for, or that gave the node. `until_s`: when it ends by itself, like an order that
+    expires; None: never.
     """
 
     at_s: float

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tidegate.core.explain.mail import OwnerMails
 from tidegate.core.interruption.idle_gpus import GpuJob, gpu_jobs, rule_of
 from tidegate.core.model.durations import clock, span
 from tidegate.core.model.gpu_use import IdleAction, IdleGpus, IdleNotice, IdleRule
@@ -14,10 +15,17 @@ NAMED_MAX = 5
 _WILL = {IdleAction.REQUEUE: "requeued", IdleAction.CANCEL: "cancelled"}
 
 
-def about_idle_gpus(job: Job, snapshot: Snapshot) -> tuple[str, ...]:
-    """Of one running job: for how long its GPUs idle, and what follows. Nothing: they do not."""
+def about_idle_gpus(
+    job: Job, snapshot: Snapshot, mails: OwnerMails | None = None
+) -> tuple[str, ...]:
+    """Of one running job: for how long its GPUs idle, what became of the mail to its owner, and
+    what follows. Nothing: they do not. `mails` None: owners get none.
+    """
     found = [each for each in _idle(snapshot) if job in each[0].components]
-    return tuple(sentence for each in found for sentence in _sentences(*each, snapshot))
+    said = [sentence for each in found for sentence in _sentences(*each, snapshot)]
+    if mails:
+        said[1:1] = [mails.about(idle.job) for idle, _, _ in found]
+    return tuple(said)
 
 
 def idle_jobs(snapshot: Snapshot) -> Iterator[str]:

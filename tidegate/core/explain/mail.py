@@ -1,8 +1,12 @@
 """What a mail to the owner of jobs says, and what became of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from tidegate.core.model.notice import MailEnd, Notice
+from tidegate.core.explain.history import EventKind, LookEvent
+from tidegate.core.model.durations import moment
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.notice import Mail, MailEnd, Notice, NoticeCode
+from tidegate.core.model.slurm import Job
 
 # More is for `squeue --me`; a mail is read on a phone.
 NAMED_MAX = 20
@@ -15,6 +19,35 @@ def mail_text(cluster: str, about: Sequence[Notice]) -> tuple[str, str]:
     jobs = f"job {about[0].cause.split('/')[0]}" if len(about) == 1 else f"{len(about)} jobs"
     foot = f"Told once for each run by Tidegate, which runs the nodes of cluster {cluster}."
     return f"Tidegate {cluster}: GPUs of your {jobs} idle", "\n\n".join([*named, *more, foot])
+
+
+def key_of(job: Job) -> str:
+    """Of the notice to the owner of a job whose GPUs idle, once for each run."""
+    return f"{NoticeCode.OWN_GPUS_IDLE}/{job.job_id}/{job.restarts}"
+
+
+@frozen
+class OwnerMails:
+    """What became of the mails to owners, by the keys of their notices, and who sends them."""
+
+    sender: str
+    mails: Mapping[str, Mail]
+
+    def about(self, job: Job) -> str:
+        """Of the run of a job whose GPUs idle."""
+        mail = self.mails.get(key_of(job))
+        if mail is None:
+            return "its owner gets a mail with the next look"
+        return f"{said_of(mail.end, self.sender)} ({moment(mail.at_s)} UTC)"
+
+
+def mail_event(notice: Notice, mail: Mail, *, sender: str, look_id: str) -> LookEvent:
+    """For the log that people read."""
+    job_id = notice.cause.split("/")[0]
+    sentence = f"job {job_id} of {notice.user}: {said_of(mail.end, sender)}"
+    return LookEvent(
+        mail.at_s, look_id, EventKind.MAIL, mail.end.value, (job_id,), sentence=sentence
+    )
 
 
 def said_of(end: MailEnd, sender: str) -> str:

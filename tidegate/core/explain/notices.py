@@ -99,5 +99,4 @@ def _idle(snapshot: Snapshot) -> Iterator[Notice]:
 
 def _own_idle(snapshot: Snapshot) -> Iterator[Notice]:
     for job, sentence in idle_owners(snapshot):
-        cause = f"{job.job_id}/{job.restarts}"
-        yield Notice(NoticeCode.OWN_GPUS_IDLE, cause, sentence, job.user)
+        yield Notice(NoticeCode.OWN_GPUS_IDLE, f"{job.job_id}/{job.restarts}", sentence, job.user)

@@ -66,10 +66,21 @@ class Message:
 
 
 @frozen
+class Mail:
+    """What became of a mail to the owner of a job, and when that was known, epoch seconds."""
+
+    end: MailEnd
+    at_s: float
+
+
+@frozen
 class Told:
-    """What people were told: key of a notice -> when, epoch seconds."""
+    """What people were told: key of a notice -> when, epoch seconds; and of those for the owner of
+    a job what became of the mail, also where that is yet to go.
+    """
 
     at_s: Mapping[str, float] = field(default_factory=dict)
+    mails: Mapping[str, Mail] = field(default_factory=dict)
 
 
 # Longer than a month, whose budget is told of once.
@@ -78,10 +89,9 @@ TOLD_KEPT_S = 40 * 86400.0
 
 def still_told(told: Told, seen: frozenset[str], now_s: float) -> Told:
     """What need not be told again. `seen`: the keys of what is so now."""
-    return Told(
-        {
-            key: at_s
-            for key, at_s in told.at_s.items()
-            if key in seen or (key.split("/")[0] not in OF_JOBS and now_s - at_s < TOLD_KEPT_S)
-        }
-    )
+    at_s = {
+        key: at_s
+        for key, at_s in told.at_s.items()
+        if key in seen or (key.split("/")[0] not in OF_JOBS and now_s - at_s < TOLD_KEPT_S)
+    }
+    return Told(at_s, {key: mail for key, mail in told.mails.items() if key in seen})
