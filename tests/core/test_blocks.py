@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 
 from tests.core.reading import launches
-from tests.make import NOW_S, T4, ZONE, cluster, instance, job, node, pool, snapshot
+from tests.make import NOW_S, T4, ZONE, cluster, instance, job, node, pool, record, snapshot
 from tidegate.core.model.cluster import OPEN, Cluster, Reservation
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Plan, Send
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.reservations import active, block_drains_at_s
 from tidegate.core.planner import plan
 
@@ -155,6 +156,38 @@ def test_a_node_leaves_before_the_end_of_its_own_block_and_not_of_another_of_its
 
     assert does("cr-1") == []
     assert sorted(does("cr-2")) == [OrderKind.DRAIN, OrderKind.REQUEUE]
+
+
+def gang_lacks_one(*, in_its_block: int, elsewhere: int) -> Snapshot:
+    """A gang of three has two nodes in a block; so many places are left there, and in another."""
+    has = (T4.name, ZONE, 2 + in_its_block, Market.CAPACITY_BLOCK, NOW_S - 60)
+    own = Reservation("cr-1", *has, NOW_S + 9 * HOUR_S)
+    other = replace(own, id="cr-2", count=elsewhere)
+    of = cluster(pool(types=(T4,)))
+    using = replace(of.pools[0], markets=(Market.CAPACITY_BLOCK, *of.pools[0].markets))
+    of = replace(of, pools=(using,), reservations=(own, other), prices={**of.prices, BLOCK: 0.0})
+    names = ("i-1", "i-2")
+    return snapshot(
+        [job(9, nodes=3, time_limit_s=HOUR_S)],
+        [node(each, state="IDLE+DRAIN+DYNAMIC_NORM") for each in names],
+        of=of,
+        instances=[replace(instance(n, BLOCK), capacity_reservation_id="cr-1") for n in names],
+        records=[
+            replace(record(each, gated_for="9"), offering=BLOCK, usd_per_hour=0.0) for each in names
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("in_its_block", "elsewhere", "goes_to"), [(3, 1, "cr-1"), (1, 3, "cr-1"), (0, 1, "cr-2")]
+)
+def test_the_last_node_of_a_gang_comes_from_the_block_of_the_others_where_that_has_a_place(
+    in_its_block: int, elsewhere: int, goes_to: str
+) -> None:
+    """EC2 may have two blocks far apart, and a gang is as fast as its farthest node."""
+    made = plan(gang_lacks_one(in_its_block=in_its_block, elsewhere=elsewhere))
+
+    assert [(each.reservation, each.count) for each in launches(made)] == [(goes_to, 1)]
 
 
 @pytest.mark.parametrize(("market", "is_used"), [(Market.RESERVED, True), (BLOCK.market, False)])

@@ -1,7 +1,7 @@
 """Launches in the making, within every limit and around resting offerings."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import replace
 
 from tidegate.core.buy.bins import Place
@@ -153,10 +153,14 @@ class LaunchBuilder:
             self._usage.debit(pool, -pending.count, pending.each, pending.usd_per_hour)
         del self._pending_launches[num_launches:]
 
-    def buy_gang(self, need: Need, nodes: int, within: Place | None = None) -> list[str]:
-        """Buy all of `nodes`, or none; their names. `within`: only there."""
+    def buy_gang(
+        self, need: Need, nodes: int, within: Place | None = None, near: Set[str] = frozenset()
+    ) -> list[str]:
+        """Buy all of `nodes`, or none; their names. `within`: only there. `near`: reservations that
+        others of its nodes are in, from which they come first.
+        """
         self.is_full = False
-        for option in self._offer_groups.options(need):
+        for option in self._offer_groups.options(need, near):
             place = (option.offer_group.pool.name, option.offering.zone)
             if within not in (None, place, ("", option.offering.zone)):
                 continue

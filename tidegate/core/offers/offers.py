@@ -1,9 +1,9 @@
 """Everything that is for sale in one plan: pool by pool, market by market, around what rests."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from heapq import merge
 from math import inf, log
 
@@ -85,6 +85,7 @@ class Option:
     mask: int
 
 
+type _Rank = tuple[bool, float, str, Offering, bool, float]
 type Fitting = tuple[OfferGroup, int]
 """A offer group and the mask of its entries that hold one node's share of a job."""
 
@@ -290,10 +291,13 @@ class OfferGroups:
             found &= ~self.losses.mask(need, pool, offer_group.catalogue, found)
         return found
 
-    def options(self, need: Need) -> Iterator[Option]:
-        """Every offering for the job, zone by zone, in the order in which to buy."""
+    def options(self, need: Need, near: Set[str] = frozenset()) -> Iterator[Option]:
+        """Every offering for the job, zone by zone, in the order in which to buy; first those of
+        the reservations `near`.
+        """
+        rank = partial(self._rank, near)
         for tier in self.fitting(need):
-            for option in merge(*(_options(need, *each) for each in tier), key=self._rank):
+            for option in merge(*(_options(need, *each) for each in tier), key=rank):
                 if not self.losses.is_lossy(option.offer_group.pool, option.offering, need):
                     yield option
 
@@ -314,13 +318,13 @@ class OfferGroups:
         if offer_group.target:
             self.reserved_capacity.take(offering, offer_group.target, count)
 
-    def _rank(self, option: Option) -> tuple[float, str, Offering, bool, float]:
+    def _rank(self, near: Set[str], option: Option) -> _Rank:
         """The cheapest first; of reservations the one with the least room, which leaves the others
         to larger gangs.
         """
         group, offering = option.offer_group, option.offering
         is_open, places = group.target == OPEN, self.places(group, offering)
-        return option.cost_usd, group.pool.name, offering, is_open, places
+        return group.target not in near, option.cost_usd, group.pool.name, offering, is_open, places
 
     def _offer_groups(self, pool: Pool) -> Iterator[OfferGroup]:
         if self._snapshot.cluster.reservations and pool.name not in self._shut_prepaid:

@@ -20,7 +20,13 @@ from tidegate.core.model.plan import Action
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.stuck import Stuck
 from tidegate.core.model.why import told
-from tidegate.core.passes.kinds import complete_kinds, hold_kinds, lacks_named, place_of
+from tidegate.core.passes.kinds import (
+    complete_kinds,
+    hold_kinds,
+    lacks_named,
+    place_of,
+    reservations_of,
+)
 from tidegate.core.passes.orders import order
 from tidegate.core.passes.queue import Gang, Part, Queue
 from tidegate.core.passes.resume import ending_runs, waiting_for_nodes
@@ -173,7 +179,8 @@ def _complete(room: Room, purchase: Purchase, part: Part) -> bool:
     if purchase.stopped or purchase.barred(need.payers):
         return False
     within = part.place or place_of(room.fleet, need.beside)
-    part.bought = purchase.builder.buy_gang(need, part.missing, within)
+    near = reservations_of(room.fleet, part)
+    part.bought = purchase.builder.buy_gang(need, part.missing, within, near)
     if part.bought or within is None or (need.where and need.where.required):
         return bool(part.bought)
     return _goes_elsewhere(room.bins, purchase, part, within)

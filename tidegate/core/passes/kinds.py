@@ -26,6 +26,15 @@ def place_of(fleet: Fleet, names: Sequence[str]) -> Place | None:
     return None
 
 
+def reservations_of(fleet: Fleet, part: Part) -> frozenset[str]:
+    """Those that EC2 shows nodes of the part to be in."""
+    wanted = {each.name for each in part.held if each.offering.market.is_prepaid}
+    wanted.update(part.need.beside)
+    members = (each.member for each in fleet.judged) if wanted else ()
+    found = (each.instance for each in members if each.instance_id in wanted)
+    return frozenset(each.capacity_reservation_id for each in found if each) - {""}
+
+
 def lacks_named(part: Part) -> WhyNot | None:
     """Why nothing is bought beside what it holds: it waits for nodes that exist. None: it does not.
 
@@ -61,7 +70,9 @@ def complete_kinds(fleet: Fleet, bins: Bins, purchase: Purchase, gang: Gang) -> 
         for part in gang.parts:
             part.give_back(bins)
         _hold(gang, _members(gang, list(bins.for_gang(gang.parts[0].need)), zone))
-        incomplete = next((part for part in gang.parts if not _buy(purchase, part, zone)), None)
+        incomplete = next(
+            (part for part in gang.parts if not _buy(fleet, purchase, part, zone)), None
+        )
         if incomplete is None:
             return None
         purchase.builder.undo(before)
@@ -71,11 +82,12 @@ def complete_kinds(fleet: Fleet, bins: Bins, purchase: Purchase, gang: Gang) -> 
     return first or gang.parts[0]
 
 
-def _buy(purchase: Purchase, part: Part, zone: str) -> bool:
+def _buy(fleet: Fleet, purchase: Purchase, part: Part, zone: str) -> bool:
     if part.missing and lacks_named(part):
         return False
     if part.missing:
-        part.bought = purchase.builder.buy_gang(part.need, part.missing, part.place or ("", zone))
+        place, near = part.place or ("", zone), reservations_of(fleet, part)
+        part.bought = purchase.builder.buy_gang(part.need, part.missing, place, near)
     return not part.missing or bool(part.bought)
 
 
