@@ -58,7 +58,7 @@ said=$(mktemp)
 trap 'rm -f "$said"' EXIT
 lint >"$said" 2>&1 &
 linting=$!
-check pytest pytest --numprocesses 5 --dist loadfile --no-loadscope-reorder "$@"
+check pytest pytest --numprocesses 8 --dist loadfile --no-loadscope-reorder "$@"
 wait "$linting" || failed+=(lint)
 cat "$said"
 
