@@ -39,16 +39,19 @@ def holding(*reservations: Reservation) -> tuple[SimWorld, PrepaidFirst]:
     return world, check
 
 
-def buys_by_the_hour(world: SimWorld, check: PrepaidFirst, count: int) -> None:
-    name = f"l-{world.clock.now_s()}"
+def note(world: SimWorld, name: str, count: int, starts: str = "") -> FleetRequest:
+    """A launch that is written down and about to be asked for."""
     tags = ((LAUNCH_TAG, name), (POOL_TAG, "t4"))
     market = Market.ON_DEMAND
     request = FleetRequest(name, "lt", "1", market, count, count, (OVERRIDE,), tags)
-    offerings, gang = (Offering(T4.name, ZONE, market),), "1" if count > 1 else ""
-    launch = Launch(name, "t4", offerings, count, count, ("1",), 0.5, gang, "")
-    record = LaunchRecord(launch, world.clock.now_s(), request)
-    world.ledger.all_launches[name] = record
-    check.requested(request)
+    offerings, gang = (Offering(T4.name, ZONE, market),), "1" if count > 1 or starts else ""
+    launch = Launch(name, "t4", offerings, count, count, ("1",), 0.5, gang, "", starts=starts)
+    world.ledger.all_launches[name] = LaunchRecord(launch, world.clock.now_s(), request)
+    return request
+
+
+def buys_by_the_hour(world: SimWorld, check: PrepaidFirst, count: int) -> None:
+    check.requested(note(world, f"l-{world.clock.now_s()}", count))
 
 
 def fill(world: SimWorld, reservation: Reservation) -> None:
@@ -74,6 +77,17 @@ def test_every_block_that_holds_a_gang_whole_comes_before_what_is_paid_by_the_ho
         buys_by_the_hour(world, check, 2)
 
     buys_by_the_hour(*holding(block("cr-1", 1, 2), block("cr-2", 1, 1)), 2)
+
+
+def test_of_a_gang_that_is_started_each_node_is_a_launch_and_all_want_a_place() -> None:
+    world, check = holding(block("cr-1", 1, 1))
+    for request in [note(world, f"l-{name}", 1, starts=name) for name in ("i-1", "i-2")]:
+        check.requested(request)
+
+    world, check = holding(block("cr-1", 2, 1))
+    first, _ = [note(world, f"l-{name}", 1, starts=name) for name in ("i-1", "i-2")]
+    with pytest.raises(Broken, match="cr-1 holds it ready"):
+        check.requested(first)
 
 
 @pytest.mark.parametrize(("lasts_s", "is_held"), [(44.0, False), (46.0, True)])

@@ -94,21 +94,30 @@ class PrepaidFirst(Check):
                 raise self.broken(f"{request.client_token} is asked for, {each.id} holds it ready")
 
     def _ready(self, record: LaunchRecord, pool: Pool) -> Iterator[Reservation]:
-        now_s, launch = self.witness.now_s, record.launch
+        now_s = self.witness.now_s
         for each in self.world.cluster.reservations:
             lately_s = self.left_s.get(each.offering, 0.0) + COUNTED_LATE_S
             is_known = lately_s < record.created_at_s and self._is_calm()
             is_known = is_known and self._counts(each, record)
             places = self.world.compute.prepaid.free(each.offering, now_s, each.target)
             free = [place for place in places if self._counts(place, record)]
-            least = launch.min_count if launch.gated_for else 1
-            needs = least + self._in_doubt(each)
+            needs = self._least(record) + self._in_doubt(each)
             is_ready = pool.may_have(each.offering) and is_known and len(free) >= needs
             is_ready = is_ready and each.offering not in self.unseen
             is_ready = is_ready and not self._rests(each, pool)
             is_ready = is_ready and not self._is_given_up(pool)
             if is_ready and self._takes(each, record, pool):
                 yield each
+
+    def _least(self, record: LaunchRecord) -> int:
+        """How many nodes must come together; of those that are started each is a launch."""
+        launch, launches = record.launch, self.world.ledger.all_launches.values()
+        if not launch.gated_for:
+            return 1
+        if not launch.starts:
+            return launch.min_count
+        alike = [one.launch for one in launches if one.created_at_s == record.created_at_s]
+        return sum(one.count for one in alike if one.gated_for == launch.gated_for)
 
     def _counts(self, each: Reservation, record: LaunchRecord) -> bool:
         """It had begun when that was planned; an open one that ends while a planner still acts pays
