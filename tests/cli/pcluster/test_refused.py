@@ -1,12 +1,20 @@
 """`tidegate import pcluster`: what it refuses, and why."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
-from tests.cli.pcluster.imported import changed, run, written
+from tests.cli.pcluster.imported import FILES, changed, run, written
 from tidegate.cli.main import app
+from tidegate.cli.pcluster.command import as_yaml
+from tidegate.cli.pcluster.network import Places
+from tidegate.cli.pcluster.shape import shaped
+from tidegate.cli.pcluster.translate import translate
+from tidegate.core.model.errors import BadConfig
+from tidegate.wire.config import parse_cluster
 
 
 @pytest.mark.parametrize(
@@ -95,3 +103,18 @@ def test_names_that_are_cut_stay_apart(tmp_path: Path):
     names = written(done)["partitions"]["cpu"]["pools"]
     assert len(set(names)) == len(written(done)["pools"]) == 3
     assert max(map(len, names)) <= 31
+
+
+@pytest.mark.parametrize("name", ["full.yaml", "linked.yaml", "network.yaml", "people.yaml"])
+def test_a_file_with_a_gap_that_nobody_filled_is_refused(name: str):
+    text = yaml.safe_load((FILES / name).read_text())
+    old = shaped(text)
+    assert not isinstance(old, list)
+    done = translate(text, old, name="old", region="us-east-1", places=Places())
+    gaps = [each for each in done.gaps if each.is_open]
+    assert gaps
+
+    for gap in gaps:
+        filled = replace(done, gaps=[each for each in done.gaps if each is not gap]).complete()
+        with pytest.raises(BadConfig, match=str(gap.path[0])):
+            parse_cluster(as_yaml(filled), name)

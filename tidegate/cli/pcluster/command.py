@@ -45,8 +45,6 @@ def pcluster(
     What makes the cluster dearer or weaker is refused until --accept names it. Exit codes: 0
     whole, 3 with losses or gaps, 1 refused.
     """
-    import yaml
-
     from tidegate.cli.pcluster.network import Places
     from tidegate.core.model.errors import BadConfig
 
@@ -58,7 +56,7 @@ def pcluster(
     except BadConfig as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error
-    typer.echo(yaml.safe_dump(done.file, sort_keys=False), nl=False)
+    typer.echo(as_yaml(done.file), nl=False)
     _tell(done)
     if done.losses or done.gaps:
         raise typer.Exit(WITH_LOSSES)
@@ -117,6 +115,20 @@ def _check(done: "Translated", file: Path) -> None:
     from tidegate.wire.config import parse_cluster
 
     parse_cluster(yaml.safe_dump(done.complete()), f"{file}, translated")
+
+
+def as_yaml(file: dict[str, Any]) -> str:
+    """A gap has no value: `null` is text in a cluster file, and some things may be called so."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        pass
+
+    def nothing(dumper: Dumper, _: None) -> yaml.ScalarNode:
+        return dumper.represent_scalar("tag:yaml.org,2002:null", "")
+
+    Dumper.add_representer(type(None), nothing)
+    return str(yaml.dump(file, Dumper=Dumper, sort_keys=False))
 
 
 def _tell(done: "Translated") -> None:

@@ -25,6 +25,7 @@ def people(old: Configuration, done: Translated) -> None:
     done.file["directory"] = made
     if service.ldap_tls_ca_cert:
         text = f"what is in {service.ldap_tls_ca_cert} on the head: the authority's certificate"
+        made["ca_certificate"] = None
         done.gaps.append(Gap(("directory", "ca_certificate"), text, STAND_IN_PEM))
 
 

@@ -61,11 +61,13 @@ def _are_homes(each: SharedStorage, directory: str, place: str, done: Translated
     """Homes are in the shared folder here; those of before are mounted beside it, to be copied."""
     if directory != HOMES or each.ebs_settings or each.file_cache_settings:
         return False
-    means = "is not mounted: homes are in SHARED_DIR/home here; copy them there (users.md)"
+    means = "is not mounted: homes are in SHARED_DIR/home here; copy them (docs/migrating.md)"
     settings = each.efs_settings or FileSystem()
     if each.storage_type == "Efs" and settings.file_system_id:
         _beside(done).append({"directory": OLD_HOMES, "efs": settings.file_system_id})
-        means = f"is at {OLD_HOMES}: homes are in SHARED_DIR/home here; copy them (users.md)"
+        means = (
+            f"is at {OLD_HOMES}: homes are in SHARED_DIR/home here; copy them (docs/migrating.md)"
+        )
     done.lose(place, "storage", f"{each.storage_type} at {HOMES} {means}")
     return True
 
