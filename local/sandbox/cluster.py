@@ -51,7 +51,9 @@ def write_sandbox_file(folder: Path, source: Path | None) -> tuple[Path, list[st
         given, _ = read_yaml(source)
         preemption = _preemption(given)
         left_out = list(_left_out(given, preempts=bool(preemption)))
-        made = {**made, **{key: given[key] for key in KEPT if key in given}}
+        # What the demo limits or pays is not said of this file.
+        made = {key: value for key, value in made.items() if key not in KEPT}
+        made |= {key: given[key] for key in KEPT if key in given}
         made["slurm"]["settings"] |= preemption
         made["partitions"] = {
             name: {key: value for key, value in each.items() if key not in _lost(bool(preemption))}

@@ -36,6 +36,7 @@ def test_what_is_bought_for_whom_counts_and_the_rest_is_named(tmp_path: Path) ->
     assert made["budget_by_account"] == {"interns": {"usd_per_day": "3"}}
     assert made["budget_by_user"] == {"grace": {"usd_per_day": "1"}}
     assert left_out == ["tags", "pools.t4.efa"]
+    assert not {"limits", "prices_usd_per_hour"} & made.keys(), "those of the demo"
 
 
 SHARED_OUT = """
