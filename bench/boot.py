@@ -54,13 +54,18 @@ def critical_path(rows: Sequence[Row], needs: Mapping[str, Sequence[str]]) -> li
     return path[::-1]
 
 
+def needs_of(graph: str) -> dict[str, list[str]]:
+    """By stage, of a bundle's graph: name, time-out, patience, the setting without which it is left
+    out, and what it needs.
+    """
+    lines = (line.split() for line in graph.splitlines())
+    return {name: needs for name, _, _, _, *needs in lines}
+
+
 def read(role: str, machine: Machine) -> tuple[list[Row], dict[str, list[str]]]:
     lines = machine.run(["cat", "/var/log/tidegate/stages.jsonl"]).stdout.splitlines()
-    graph = machine.run(["cat", f"/opt/tidegate/boot/graph.{role}"]).stdout.splitlines()
-    return (
-        [Row(**json.loads(line)) for line in lines],
-        {name: needs for name, _, _, *needs in (line.split() for line in graph)},
-    )
+    graph = machine.run(["cat", f"/opt/tidegate/boot/graph.{role}"]).stdout
+    return [Row(**json.loads(line)) for line in lines], needs_of(graph)
 
 
 def show(role: str, machine: Machine) -> None:

@@ -1,6 +1,12 @@
 """The critical path of a boot."""
 
-from bench.boot import Row, critical_path
+from pathlib import Path
+
+import pytest
+
+from bench.boot import Row, critical_path, needs_of
+
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def row(stage: str, at_ms: int, ms: int) -> Row:
@@ -12,3 +18,12 @@ def test_the_path_follows_what_each_stage_waited_for_longest():
     needs = {"a": [], "b": ["a"], "c": ["a"], "d": ["b", "c"], "e": ["a"]}
 
     assert [each.stage for each in critical_path(rows, needs)] == ["a", "c", "d"]
+
+
+@pytest.mark.parametrize("role", ["head", "node"])
+def test_what_stages_need_are_stages(role: str):
+    needs = needs_of((GOLDEN / f"{role}_graph").read_text())
+
+    assert len(needs) > 10
+    assert {each for one in needs.values() for each in one} <= needs.keys()
+    assert any(needs.values())
