@@ -235,3 +235,14 @@ def test_a_script_at_the_start_is_told_what_there_is_instead(
 
     assert codes(done) == {"hooks"}
     assert f"scripts do not run then; see {option}" in done.stderr
+
+
+@pytest.mark.parametrize("queue", ["spot", "c5", "Reserved"])
+def test_a_pool_is_not_called_as_a_feature_that_nodes_have(tmp_path: Path, queue: str):
+    """Nothing of the resource's name is left."""
+    file = changed(tmp_path, "Name: cpu", f"Name: {queue}")
+    file.write_text(file.read_text().replace("Name: small", "Name: 🚀"))
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
+
+    assert [each.name for each in good(done).cluster.pools] == [f"{queue.lower()}-2"]

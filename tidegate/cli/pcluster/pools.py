@@ -149,10 +149,8 @@ def _labels(asked: _Asked, types: list[str], done: Translated) -> list[str]:
         "efa": bool(resource.efa and resource.efa.enabled),
         "gpu": any(load_catalogue()[each].instance_type.gpus for each in types),
     }
-    try:
-        own = [_LABEL.validate_python(resource.name)]
-    except ValidationError:
-        own = []
+    own = [resource.name] if _is_label(resource.name) else []
+    if not own:
         # Nodes of a family have its name for a feature anyway.
         if {resource.name} == {each.split(".")[0] for each in types}:
             return [word for word, is_borne in words.items() if is_borne]
@@ -214,12 +212,20 @@ def _reserve(asked: _Asked, id: str, kind: str, instance_type: str, done: Transl
 
 
 def _pool_name(queue: str, resource: str, taken: Container[str]) -> str:
-    """At most 31 characters that a pool may have, a letter first, and no other one has."""
+    """At most 31 characters that a pool may have, a letter first, and no other pool or feature."""
     name = re.sub(r"[^a-z0-9]+", "-", f"{queue}-{resource}".lower())
     name = name if name[0].isalpha() else f"p{name}"
     short = name[:28].rstrip("-")
     names = (name[:31].rstrip("-"), *(f"{short}-{number}" for number in range(2, 100)))
-    return next(each for each in names if each not in taken)
+    return next(each for each in names if each not in taken and _is_label(each))
+
+
+def _is_label(word: str) -> bool:
+    try:
+        _LABEL.validate_python(word)
+    except ValidationError:
+        return False
+    return True
 
 
 def _job_sizes(done: Translated) -> None:
