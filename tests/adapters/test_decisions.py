@@ -63,6 +63,16 @@ def test_the_log_is_read_since_a_moment_oldest_first_and_no_more_than_asked(
     assert numbers(NOW_S, 2) == [2, 3]
 
 
+def test_what_became_of_mails_stands_beside_what_the_same_look_did(kept: S3Decisions) -> None:
+    did = LookEvent(NOW_S, "abcd-1", EventKind.DECISION, "launch")
+    mail = LookEvent(NOW_S, "abcd-1", EventKind.MAIL, "sent", ("7",))
+
+    kept.append([did])
+    kept.append([mail])
+
+    assert kept.since(NOW_S - 1, most=9) == ((did,), (mail,))
+
+
 def test_fields_of_a_newer_planner_are_passed_over() -> None:
     text = gzip.decompress(encode_verdicts(verdicts())).decode()
     newer = gzip.compress(text.replace('"version":1', '"version":1,"colour":7').encode())

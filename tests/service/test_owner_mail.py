@@ -11,7 +11,7 @@ from tests.service.conftest import World
 from tidegate.core.explain.mail import mail_text
 from tidegate.core.explain.notices import notices as notices_of
 from tidegate.core.model.gpu_use import IdleAction, IdleRule
-from tidegate.core.model.notice import NoticeCode
+from tidegate.core.model.notice import MailEnd, NoticeCode
 from tidegate.core.model.slurm import Job
 from tidegate.core.planner import plan
 from tidegate.service.telling import MAILS_MAX, Owners, Teller
@@ -84,6 +84,7 @@ def test_a_run_that_was_requeued_and_idles_again_is_written_of_again(
     tell(world, told, mail, idle(restarts=1))
 
     assert len(mail.sent) == 2
+    assert list(told.noted.mails) == ["own-gpus-idle/9/1"], "a run that is over is forgotten"
 
 
 @pytest.mark.parametrize(
@@ -142,6 +143,8 @@ def test_what_ses_will_take_later_goes_with_a_later_look(world: World, mail: Sim
         "robert@lab.example.com",
         "cleo@example.org",
     ]
+    ends = {key: mail.end for key, mail in told.noted.mails.items()}
+    assert ends == {f"own-gpus-idle/{n}/0": MailEnd.SENT for n in (1, 2, 3)}
     assert len(said(told)) == 3, "the team hears of each run once"
     assert said(told)[1].endswith(later)
 
