@@ -61,6 +61,9 @@ class Losses:
         self._elsewhere: dict[object, dict[str, float]] = {}
         self._dearest: dict[tuple[int, int, bool], tuple[dict[float, _Dearest], int]] = {}
         self._catalogues: list[Catalogue] = []  # as long as their ids count
+        self._asks: Need | None = None
+        self._masks: dict[tuple[object, ...], int] = {}  # of the job that asked last
+        self._sold_to: dict[object, _OnDemand] = {}
 
     def is_lossy(self, pool: Pool, offering: Offering, need: Need) -> bool:
         """Whether the job is not expected to end there at less than its cost elsewhere.
@@ -93,14 +96,30 @@ class Losses:
             self._catalogues.append(catalogue)
             self._dearest[key] = self._sorted(_offered(catalogue, is_by_zone), sold)
         by_hazard, others = self._dearest[key]
-        found, steady = 0, self._steady(need, pool)
-        for hazard, dearest in by_hazard.items():
-            found |= dearest.lossy(steady, self._hours(need, pool, hazard))
+        found = self._lossy(need, pool, key, by_hazard)
         offered = _offered(catalogue, is_by_zone) if others & fitting else ()
         for number in bits(others & fitting):
             if self.is_lossy(pool, offered[number][1], need):
                 found |= 1 << number
         return found & fitting
+
+    def _lossy(
+        self,
+        need: Need,
+        pool: Pool,
+        key: tuple[int, int, bool],
+        by_hazard: Mapping[float, _Dearest],
+    ) -> int:
+        """What is the same for all pools that boot as long and sell the same: they come in turn."""
+        if need is not self._asks:
+            self._asks, self._masks = need, {}
+        about = *key, pool.boot_s, pool.checkpoint_s
+        if about not in self._masks:
+            found, steady = 0, self._steady(need, pool)
+            for hazard, dearest in by_hazard.items():
+                found |= dearest.lossy(steady, self._hours(need, pool, hazard))
+            self._masks[about] = found
+        return self._masks[about]
 
     def _sorted(
         self, offered: Sequence[_Offered], sold: _OnDemand
@@ -174,6 +193,12 @@ class Losses:
         return self._elsewhere[key]
 
     def _on_demand(self, need: Need) -> _OnDemand:
+        key = need.pools, need.constraint, need.time_limit_s
+        if key not in self._sold_to:
+            self._sold_to[key] = self._of_pools(need)
+        return self._sold_to[key]
+
+    def _of_pools(self, need: Need) -> _OnDemand:
         pools = [
             pool
             for pool in self.cluster.pools
