@@ -1,10 +1,12 @@
 """Tidegate in a replay: the planner of the functions, on snapshots of the replay's world."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from tidegate.core.buy.dealing import shares
 from tidegate.core.fleet.week import HOUR_S, is_trusted
 from tidegate.core.fleet.worth import kept_s
+from tidegate.core.interruption.save import after_loss
 from tidegate.core.model.digest import Digest, Stamp
 from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.ec2 import Instance, InstanceState, Market, Offering
@@ -18,6 +20,7 @@ from tidegate.core.model.snapshot import Epoch, Snapshot
 from tidegate.core.model.stuck import Stuck
 from tidegate.core.offers.spend import charges
 from tidegate.core.planner import plan
+from tidegate.sim.ledger import RESTING_KEPT_S
 from tidegate.sim.replay.state import Machine
 from tidegate.sim.replay.stopped import Stopped
 from tidegate.sim.replay.world import HEARTBEAT_S, World
@@ -47,7 +50,7 @@ class Tidegate:
         self._resting: dict[Offering, Resting] = {}
         self._pool_history: dict[str, PoolHistory] = {}
         self._spent: dict[tuple[str, str], float] = {}
-        self._num_charged = 0
+        self._num_charged = self._num_gone = 0
         self._epoch = 0
         self._stopped: dict[str, Stopped] = {}
         self._disks_usd: dict[str, float] = {}
@@ -68,7 +71,7 @@ class Tidegate:
                     is_acting = True
                 case Send(order=order):
                     is_acting |= self._carry_out(world, order)
-                case Mark(instance_id=name):
+                case Mark(instance_id=name) if name in self._records:
                     record = self._records[name]
                     gated_for = "" if action.is_ungated else record.gated_for
                     phase = max(action.phase, record.phase)
@@ -239,13 +242,16 @@ class Tidegate:
     def _snapshot(self, world: World) -> Snapshot:
         self._charge(world)
         alive = world.machines
-        self._records = {name: self._record(alive[name]) for name in alive}
+        ended = tuple(self._ended(each) for each in self._gone(world))
+        self._records = {name: self._record(world, alive[name]) for name in alive}
         self._instances = {name: self._instances[name] for name in alive}
         nodes = tuple(self._node(each) for each in alive.values() if each.is_up)
         jobs = [run.running for run in world.running.values() if run.running]
         jobs += [run.pending for run in world.queue.waiting.values()]
         now_s = world.now_s
         self._stuck = {k: v for k, v in self._stuck.items() if v.is_forgotten_at_s > now_s}
+        since_s, rests = now_s - RESTING_KEPT_S, self._resting
+        self._resting = {on: rest for on, rest in rests.items() if rest.until_s > since_s}
         reading = Reading("24.11", tuple(jobs), nodes)
         digest = Digest(world.cluster.name, Stamp("i-head", 0.0, self._epoch), now_s, reading)
         return Snapshot(
@@ -258,7 +264,11 @@ class Tidegate:
                 *self._instances.values(),
                 *(each.instance for each in self._stopped.values()),
             ),
-            nodes=(*self._records.values(), *(each.known for each in self._stopped.values())),
+            nodes=(
+                *self._records.values(),
+                *ended,
+                *(each.known for each in self._stopped.values()),
+            ),
             resting=tuple(self._resting.values()),
             stuck=tuple(self._stuck.values()),
             pool_history=tuple(self._pool_history.values()),
@@ -275,11 +285,26 @@ class Tidegate:
                 self._spent[key] = self._spent.get(key, 0.0) + each.usd
         self._num_charged += len(ended)
 
-    def _record(self, machine: Machine) -> NodeRecord:
+    def _record(self, world: World, machine: Machine) -> NodeRecord:
         record = self._records[machine.name]
         if machine.reclaim_s is not None and record.reclaim_at_s is None:
+            before, timings = self._resting.get(machine.offering), world.cluster.timings
+            if rest := after_loss(machine.offering, before, world.now_s, timings):
+                self._resting[machine.offering] = rest
             return replace(record, phase=Phase.INTERRUPTED, reclaim_at_s=machine.reclaim_s)
         return record
+
+    def _gone(self, world: World) -> Iterator[Machine]:
+        """Spot nodes that have ended since the last look, which alone sees that they did."""
+        ended = world.gone[self._num_gone :]
+        self._num_gone += len(ended)
+        return (each for each in ended if each.offering.market is Market.SPOT)
+
+    def _ended(self, machine: Machine) -> NodeRecord:
+        record = self._records[machine.name]
+        if machine.reclaim_s is None:
+            return replace(record, phase=Phase.RELEASED, ended_at_s=machine.ended_s)
+        return replace(record, phase=Phase.INTERRUPTED, reclaim_at_s=machine.reclaim_s)
 
     def _node(self, machine: Machine) -> Node:
         known = self._nodes.get(machine.name)

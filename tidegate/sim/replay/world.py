@@ -3,15 +3,15 @@
 import heapq
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import field, replace
-from random import Random
 from typing import Protocol
 
 from tidegate.core.demand.constraint import with_feature
 from tidegate.core.model.cluster import Cluster, Pool
-from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.ec2 import Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.offers.reservations import BLOCK_NOTICE_S, block_drains_at_s
 from tidegate.sim.replay.fleets import FLEET_S, STARTS_AT_ONCE, Fleets
+from tidegate.sim.replay.interruptions import begin_interruptions
 from tidegate.sim.replay.jobs import asked, run_of
 from tidegate.sim.replay.possible import never_runs
 from tidegate.sim.replay.slurm import Queue
@@ -34,8 +34,6 @@ TAIL_S = 7200.0
 STALLED_S = 7 * 86400.0
 # A job that was requeued so often never ends where it runs.
 STARTS_MAX = 100
-# Of a spot pool's nodes, the part that one interruption takes; they come together.
-TAKEN_SHARE = 0.5
 
 
 class Policy(Protocol):
@@ -47,7 +45,8 @@ class Policy(Protocol):
 
 @frozen
 class Setting:
-    """What a replay is played with. `boot_s` None: as each pool says.
+    """What a replay is played with. `boot_s` None: as each pool says. `hazards`: interruptions per
+    node-hour of spot offerings where they are not as the cluster has them.
 
     `error_sigma`: of time limits that the history lacks, the standard deviation of their
     logarithm around the real duration. `prices`: what EC2 bills where that changes. `capacity`:
@@ -61,6 +60,7 @@ class Setting:
     seed: int = 0
     prices: Mapping[Offering, Steps] = field(default_factory=dict)
     capacity: Mapping[Offering, Steps] = field(default_factory=dict)
+    hazards: Mapping[Offering, float] = field(default_factory=dict)
     patience_s: float = 0.0
     heartbeat_s: float = HEARTBEAT_S
     fleet_s: float = FLEET_S
@@ -118,7 +118,6 @@ class World:
         self._is_changed = False
         # A job waits that no look has seen, or one that the last look could not serve.
         self.has_news = False
-        self._chance = Random(f"interruptions {setting.seed}")
 
     # -- the clock -----------------------------------------------------------------------
 
@@ -130,9 +129,9 @@ class World:
         """Until every job has ended or can never start."""
         for run in self.due:
             self.at(run.ready_s, lambda run=run: self._submit(run))  # type: ignore[misc]
-        self._plan_interruptions()
+        begin_interruptions(self)
         self._plan_reservations()
-        self._look(EPOCH_S)
+        self.look(EPOCH_S)
         while not self.is_over or self.machines:
             next_s = min(self._events[0][0] if self._events else float("inf"), self._look_s)
             if next_s == float("inf") or self._is_hopeless(next_s):
@@ -170,7 +169,8 @@ class World:
     _num_submitted = 0
     _last_change_s = _last_ran_s = EPOCH_S
 
-    def _look(self, at_s: float) -> None:
+    def look(self, at_s: float) -> None:
+        """The policy is asked then at the latest."""
         self._look_s = min(self._look_s, at_s)
 
     def _ask(self) -> None:
@@ -180,16 +180,16 @@ class World:
         if self._is_changed:
             self._schedule()
         if next_s is not None:
-            self._look(max(next_s, self.now_s + 1.0))
+            self.look(max(next_s, self.now_s + 1.0))
         if self.queue.waiting:
-            self._look(self.now_s + self.setting.heartbeat_s)
+            self.look(self.now_s + self.setting.heartbeat_s)
 
     def _schedule(self) -> None:
         self._is_changed = False
         for run, machines in self.queue.schedule(self.machines, self.now_s):
             self._start(run, machines)
         if self.has_news and self.queue.waiting:
-            self._look(self.now_s + LOOK_S)
+            self.look(self.now_s + LOOK_S)
 
     # -- jobs ----------------------------------------------------------------------------
 
@@ -213,7 +213,7 @@ class World:
         self.running[run.place] = run
         self._last_change_s = self._last_ran_s = self.now_s
         if self.cluster.waiting.most_usd:
-            self._look(self.now_s + LOOK_S)  # a spare node is taken
+            self.look(self.now_s + LOOK_S)  # a spare node is taken
         start = run.starts
         self.at(self.now_s + run.left_s, lambda: self._finish(run, start))
 
@@ -230,7 +230,7 @@ class World:
         for each in run.machines:
             each.take(run, self.now_s)
             if each.is_empty:
-                self._look(self.now_s + LOOK_S)
+                self.look(self.now_s + LOOK_S)
                 self._watch_idle(each)
         run.machines, run.running = (), None
         del self.running[run.place]
@@ -315,7 +315,7 @@ class World:
             machine.changes += 1
             self._is_changed = True
             if machine.gated_for:
-                self._look(self.now_s + LOOK_S)
+                self.look(self.now_s + LOOK_S)
             self._watch_idle(machine)
 
     def _watch_idle(self, machine: Machine) -> None:
@@ -326,7 +326,7 @@ class World:
         def is_due() -> None:
             is_idle = machine.is_empty and machine.idle_since_s == since_s
             if is_idle and machine.ended_s is None:
-                self._look(self.now_s)
+                self.look(self.now_s)
 
         self.at(since_s + idle_s, is_due)
 
@@ -361,40 +361,15 @@ class World:
         """What has begun is used at once."""
         for each in self.cluster.reservations:
             if each.starts_at_s > EPOCH_S:
-                self.at(each.starts_at_s, lambda at_s=each.starts_at_s: self._look(at_s + LOOK_S))  # type: ignore[misc]
+                self.at(each.starts_at_s, lambda at_s=each.starts_at_s: self.look(at_s + LOOK_S))  # type: ignore[misc]
 
     def _plan_end(self, machine: Machine) -> None:
         """EC2 takes back the nodes of a capacity block before its end."""
         drains_at_s = block_drains_at_s(self.cluster, machine.offering, self.now_s)
         if drains_at_s is not None:
-            self.at(drains_at_s + BLOCK_NOTICE_S, lambda: self._reclaim(machine))
+            self.at(drains_at_s + BLOCK_NOTICE_S, lambda: self.reclaim(machine))
 
-    def _plan_interruptions(self) -> None:
-        for pool in self.cluster.pools:
-            for _, offering in pool.offerings():
-                rate = self.cluster.hazard_per_hour(offering) / TAKEN_SHARE
-                if offering.market is Market.SPOT and rate > 0:
-                    self._plan_interruption(pool.name, offering, rate)
-
-    def _plan_interruption(self, pool: str, offering: Offering, rate_per_hour: float) -> None:
-        def happens() -> None:
-            self._interrupt(pool, offering)
-            self._plan_interruption(pool, offering, rate_per_hour)
-
-        self.at(self.now_s + self._chance.expovariate(rate_per_hour) * 3600.0, happens)
-
-    def _interrupt(self, pool: str, offering: Offering) -> None:
-        """A notice for about half of the nodes of a pool's offering."""
-        timings = self.cluster.timings
-        for machine in list(self.machines.values()):
-            is_hit = machine.pool == pool and machine.offering == offering
-            if is_hit and machine.reclaim_s is None and self._chance.random() < TAKEN_SHARE:
-                machine.reclaim_s = self.now_s + timings.spot_notice_s
-                self.num_interruptions += 1
-                self.at(machine.reclaim_s, lambda machine=machine: self._reclaim(machine))  # type: ignore[misc]
-                self._look(self.now_s + LOOK_S)
-
-    def _reclaim(self, machine: Machine) -> None:
+    def reclaim(self, machine: Machine) -> None:
         if machine.ended_s is None:
             self.end(machine, self.now_s)
-            self._look(self.now_s + LOOK_S)
+            self.look(self.now_s + LOOK_S)
