@@ -240,3 +240,19 @@ def test_a_market_that_does_not_exist_is_named():
     text = "instance_type,zone,market,nodes\nx,y,barter,1\n"
     with pytest.raises(BadMarket, match=r"capacity\.csv, line 2"):
         of({"capacity.csv": text})
+
+
+def test_a_file_that_knows_too_little_of_interruptions_learns_them_in_a_replay():
+    """A job of six hours each hour; half of the nodes are taken back twice in five hours."""
+    told = "hazards_per_hour: {g5.xlarge: 0.002, g5.12xlarge: 0.002, g5.48xlarge: 0.002}\n"
+    jobs = trace(*(f"{n * 3600} 21600 1 1" for n in range(150)))
+    of = cluster(market="spot, on-demand", more=told)
+    spot = [on for _, on in of.pools[0].offerings() if on.market is Market.SPOT]
+    often = replace(EXACT, hazards=dict.fromkeys(spot, 0.2))
+
+    ended = replay(jobs, of, often)
+
+    ours = [run.first_on for run in ended.world.runs]
+    assert ended.outcome.jobs_ended == 150
+    assert [on.market for on in ours[:5] if on] == [Market.SPOT] * 5
+    assert {on.market for on in ours[75:] if on} == {Market.ON_DEMAND}

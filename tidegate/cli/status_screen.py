@@ -6,11 +6,12 @@ from rich.console import Group
 from rich.table import Table
 
 from tidegate.cli.shown import fit, lines, table
-from tidegate.core.explain.overview import SICK_PLACE, Overview, RestingNow
+from tidegate.core.explain.overview import SICK_PLACE, Overview, RestingNow, SpotNow
 from tidegate.core.model.durations import clock, moment, span
 from tidegate.core.model.resting import BOOT_FAILURES
 
 RESTING_SHOWN = 8
+SPOT_SHOWN = 4
 MIB_PER_GIB = 1024
 
 
@@ -93,9 +94,22 @@ def _tail(found: Overview) -> Iterator[str]:
     if orphans := found.losses.orphans:
         nodes = f"{orphans} node{'s' if orphans > 1 else ''}"
         yield f"ended themselves this month, having heard nothing of their head: {nodes}"
+    yield from _learnt(found.spot)
     yield from map(_rest, found.resting[:RESTING_SHOWN])
     if len(found.resting) > RESTING_SHOWN:
         yield f"and {len(found.resting) - RESTING_SHOWN} more rest"
+
+
+def _learnt(spot: tuple[SpotNow, ...]) -> Iterator[str]:
+    """Where what was seen counts instead of the cluster file's word, the most used first."""
+    found = [each for each in spot if each.per_hour != each.file_per_hour]
+    found.sort(key=lambda each: -each.node_hours)
+    for each in found[:SPOT_SHOWN]:
+        seen = f"{each.taken:.3g} taken back in {each.node_hours:.0f} node-hours of the last weeks"
+        by = f"counts as {each.per_hour:.2g} an hour, the file says {each.file_per_hour:.2g}"
+        yield f"{each.offering}: {seen}, {by}"
+    if len(found) > SPOT_SHOWN:
+        yield f"and {len(found) - SPOT_SHOWN} more spot offerings unlike the file says"
 
 
 def _rest(each: RestingNow) -> str:

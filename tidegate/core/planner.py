@@ -33,6 +33,7 @@ from tidegate.core.model.plan import Action, Plan, Resume, Send, Stop, Terminate
 from tidegate.core.model.slurm import Job, Reading
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.stuck import Stuck
+from tidegate.core.offers.seen_hazards import with_seen_hazards
 from tidegate.core.passes.constrain import keep_off_spot
 from tidegate.core.passes.departures import Departures
 from tidegate.core.passes.doubt import count_doubt, finish_launches
@@ -100,7 +101,8 @@ def plan(snapshot: Snapshot, *, launches_max: int = LAUNCHES_MAX) -> Plan:
     The same snapshot, in any order of its parts, gives the same plan.
     """
     if stale := snapshot.staleness:
-        return Plan(_sorted(_in_silence(snapshot, launches_max), snapshot), (), (), (stale,))
+        decided = _in_silence(with_seen_hazards(snapshot), launches_max)
+        return Plan(_sorted(decided, snapshot), (), (), (stale,))
     made = considered(snapshot, launches_max)
     bought = launches(made.snapshot, made.fleet, made.purchase)
     started = start_stopped(made.snapshot, made.fleet.members, bought, launches_max)
@@ -138,6 +140,7 @@ class Considered:
 
 def considered(snapshot: Snapshot, launches_max: int = LAUNCHES_MAX) -> Considered:
     """What a plan is made from. The snapshot has a digest."""
+    snapshot = with_seen_hazards(snapshot)
     fleet = members(snapshot)
     learns = lessons(snapshot, fleet)
     made = _last_attempt(with_lessons(snapshot, learns), fleet, launches_max)

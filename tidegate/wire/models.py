@@ -259,7 +259,7 @@ class ClusterModel(Section):
         default=TrafficModel(), description="what nodes transfer, which is added to their price"
     )
     hazards_per_hour: dict[names.InstanceTypeName, Hazard] = Field(
-        default_factory=dict, description="interruptions of a spot instance per hour"
+        default_factory=dict, description="interruptions of a spot instance per hour, to begin with"
     )
     reservations: tuple[ReservationModel, ...] = Field(
         default=(), description="capacity that is paid for already"

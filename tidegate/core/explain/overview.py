@@ -26,6 +26,7 @@ from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.limits import Load
 from tidegate.core.offers.market import price_troubles
 from tidegate.core.offers.places import sick_places, sick_reservations
+from tidegate.core.offers.seen_hazards import seen_hazards
 from tidegate.core.offers.seen_reservations import reservation_troubles
 from tidegate.core.offers.spend import spending, used_up
 
@@ -62,6 +63,19 @@ class RestingNow:
     code: str
     message: str
     pool: str = ""
+
+
+@frozen
+class SpotNow:
+    """How often AWS took nodes of a spot offering back in the last weeks, and interruptions per
+    node-hour: those that are planned with, and those of the cluster file.
+    """
+
+    offering: str
+    node_hours: float
+    taken: float
+    per_hour: float
+    file_per_hour: float
 
 
 @frozen
@@ -120,6 +134,7 @@ class Overview:
     on_demand_prices_age_s: float | None = None
     usd_per_job_hour: float = 0.0
     idle_checks: IdleChecksNow | None = None
+    spot: tuple[SpotNow, ...] = ()
 
 
 # Of a budget; the alarm stands at the same share.
@@ -188,7 +203,15 @@ def overview(
         ),
         usd_per_job_hour=snapshot.cluster.waiting.usd_per_job_hour,
         idle_checks=idle_checks_now(snapshot),
+        spot=tuple(_spot(snapshot)),
     )
+
+
+def _spot(snapshot: Snapshot) -> Iterator[SpotNow]:
+    for offering, seen in sorted(seen_hazards(snapshot).items()):
+        hours, taken = round(seen.node_hours, 1), round(seen.taken, 1)
+        per_hour = round(seen.per_hour, 6)
+        yield SpotNow(str(offering), hours, taken, per_hour, seen.file_per_hour)
 
 
 def _age_s(snapshot: Snapshot, market: Market, at_s: float | None) -> float | None:

@@ -20,10 +20,11 @@ from tidegate.core.fleet.rollout import (
     with_rollout,
 )
 from tidegate.core.fleet.rollout_alarms import held
+from tidegate.core.fleet.spot_seen import with_spot_seen
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.durations import clock
 from tidegate.core.model.ec2 import Template
-from tidegate.core.model.plan import Learn
+from tidegate.core.model.plan import COUNTED, Learn
 from tidegate.core.model.pool_history import FailedLaunch, PoolHistory
 from tidegate.core.model.resting import STARTS, Resting
 from tidegate.core.model.rollout import Rollout, Step
@@ -239,6 +240,7 @@ def lessons(snapshot: Snapshot, fleet: Sequence[Member]) -> tuple[Learn, ...]:
         rollout = rollout_of(snapshot, pool.name)
         after = with_findings(before, ours, snapshot)
         after = with_idle_checks(after, pool, ours, snapshot)
+        after = with_spot_seen(after, ours, snapshot)
         for each in its_news:
             # What a roll-out tries and fails closes no pool that has a good template beside it.
             if not (rollout and is_made_from(each.member, rollout)):
@@ -293,6 +295,8 @@ def _learn(before: PoolHistory, after: PoolHistory) -> Learn:
         return Learn(after, f"pool {after.pool}: {rolled[1]}", rolled[0])
     if checked := told_idle_check(before, after):
         return Learn(after, f"pool {after.pool}: {checked[1]}", checked[0])
+    if replace(after, spot=before.spot) == before:
+        return Learn(after, f"pool {after.pool}: how long spot nodes ran until they ended", COUNTED)
     return Learn(after, _told(before, after))
 
 

@@ -304,7 +304,8 @@ class Cluster:
     """One cluster file, validated.
 
     `time_limit_ratio`: the part of its time limit that a job really runs, for accounts that
-    `time_limit_ratios` does not name. `hazards`: interruptions per hour of spot offerings.
+    `time_limit_ratios` does not name. `hazards`: interruptions per hour of spot offerings;
+    `seen_hazards`: those of them that were learnt here.
     `budgets`: by scope. `health_reasons`: what the drain reasons of the site's checkers begin with.
     `waiting`: what an hour costs that a job waits. `estimates`: offerings whose price the file
     does not say; `quoted`: those of them whose price is what EC2 asks now.
@@ -326,6 +327,7 @@ class Cluster:
     time_limit_ratio: float = 1.0
     time_limit_ratios: Mapping[str, float] = field(default_factory=dict)
     hazards: Mapping[Offering, float] = field(default_factory=dict)
+    seen_hazards: frozenset[Offering] = frozenset()
     budgets: Mapping[str, SpendingBudget] = field(default_factory=dict)
     health_reasons: tuple[str, ...] = DEFAULT_HEALTH_REASONS
     waiting: Waiting = Waiting()

@@ -76,6 +76,22 @@ class Arrivals:
 
 
 @frozen
+class SpotSeen:
+    """How long nodes of one spot offering ran, and how many of them AWS took back. What is older
+    counts less, see `tidegate.core.offers.seen_hazards`.
+    """
+
+    instance_type: str  #: the type
+    zone: str  #: its zone
+    until_s: float = 0.0  #: when this was counted; what runs has run on since then
+    node_hours: float = 0.0  #: hours of all its nodes
+    hours: float = 0.0  #: hours in which any node of it was there
+    taken: float = 0.0  #: nodes that AWS took back
+    storms: float = 0.0  #: the same with those that went together as one
+    newest_s: float = 0.0  #: when AWS last took any
+
+
+@frozen
 class PoolHistory:
     """One pool's past, as far as it decides what comes."""
 
@@ -91,6 +107,7 @@ class PoolHistory:
     #: jobs that came for nodes of each type, where waiting has a price
     arrivals: tuple[Arrivals, ...] = ()
     newest_job: int = 0  #: the highest number of a job that is counted there
+    spot: tuple[SpotSeen, ...] = ()  #: its spot offerings, those of which nodes have ended
     findings: tuple[Finding, ...] = ()  #: nodes that software drained lately
     #: checks that drained too many nodes, and are believed no more
     stopped_checks: tuple[StoppedCheck, ...] = ()

@@ -258,12 +258,15 @@ def lossy(losses: Losses, need: Need, pool: Pool, *, offering: Offering) -> WhyN
     ratio, is_elsewhere = losses.ratio(need, pool, offering), losses.is_elsewhere(need)
     hazard = losses.cluster.hazard_per_hour(offering)
     of = f"each of its {need.nodes} nodes is" if need.nodes > 1 else "its node is"
+    often = f"{hazard:.2g} times an hour"
+    if offering in losses.cluster.seen_hazards:
+        often += " as seen here"
     before = f", was requeued {need.restarts} times" if need.restarts else ""
     saves = "is known to write no checkpoints" if need.is_requeueable else "may not be requeued"
     times = f"{ratio:.1f}" if ratio < 100 else "over 100"
     elsewhere = "on demand" if is_elsewhere else "without interruptions"
     said = (
-        f"pool {pool.name} on spot: {of} taken back {hazard:.2g} times an hour, and the job, which "
+        f"pool {pool.name} on spot: {of} taken back {often}, and the job, which "
         f"is expected to run {span(run_s(need))}{before}, {saves}: with what it would lose, "
         f"{offering} counts {times} times what it costs {elsewhere}"
     )
