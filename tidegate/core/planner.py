@@ -65,6 +65,7 @@ from tidegate.core.passes.room import Room
 from tidegate.core.passes.serve import serve_queue
 from tidegate.core.passes.sickness import watch_sick
 from tidegate.core.passes.silence import replacements
+from tidegate.core.passes.sooner_start import SoonerStarts
 from tidegate.core.passes.spares import Spares, buy_spares, learn_arrivals, want_spares
 from tidegate.core.passes.steer import steer
 from tidegate.core.passes.stopped import start_stopped, stop_instead
@@ -105,7 +106,9 @@ def plan(snapshot: Snapshot, *, launches_max: int = LAUNCHES_MAX) -> Plan:
         return Plan(_sorted(decided, snapshot), (), (), (stale,))
     made = considered(snapshot, launches_max)
     bought = launches(made.snapshot, made.fleet, made.purchase)
-    started = start_stopped(made.snapshot, made.fleet.members, bought, launches_max)
+    needs = {need.job_id: need for need in made.queue.needs}
+    sooner = SoonerStarts(made.snapshot, made.purchase.usage, needs)
+    started = start_stopped(sooner, made.fleet.members, bought, launches_max)
     jobs = made.snapshot.heard.reading.jobs
     actions = (*made.actions, *owned(tuple(started), jobs, snapshot.cluster.prefetch))
     return Plan(

@@ -16,12 +16,15 @@ from tidegate.core.model.ledger import Launch, NodeRecord
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Action, Stop, Terminate
 from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.passes.sooner_start import SoonerStarts
 
 type _Ready = defaultdict[tuple[str, Offering], list[NodeRecord]]
 """What could be started now, by pool and offering."""
 
-type _Taken = tuple[str, NodeRecord]
-"""A node that is started, and the gang for which it is; "": for none."""
+type _Taken = tuple[str, NodeRecord, str]
+"""A node that is started, the gang for which it is ("": for none), and why it is, where the launch
+would have bought something cheaper.
+"""
 
 
 def stop_instead(
@@ -79,26 +82,28 @@ def _may_stop(member: Member, snapshot: Snapshot) -> Pool | None:
 
 
 def start_stopped(
-    snapshot: Snapshot, ours: Iterable[Member], launches: Sequence[Launch], launches_max: int
+    sooner: SoonerStarts, ours: Iterable[Member], launches: Sequence[Launch], launches_max: int
 ) -> Iterator[Launch]:
     """The launches, of which some start what is stopped instead of buying the same.
 
-    Only what a launch would buy before all else: what EC2 gives instead may be dearer. Of a gang
+    Only what a launch would buy before all else: what EC2 gives instead may be dearer. And instead
+    of spot that has to boot, where that pays (`tidegate.core.passes.sooner_start`). Of a gang
     all that it lacks, from one zone, or nothing: beside one that boots it would start no sooner.
     Nothing for gangs of a pool with placement groups, in which no stopped node is, nor where GPUs
     are cut in another way than the pool's.
     """
+    snapshot = sooner.snapshot
     if not any(pool.stopped_nodes for pool in snapshot.cluster.pools):
         yield from launches
         return
-    stock = _Stock(snapshot, _ready(snapshot, ours), launches_max - len(launches))
+    stock = _Stock(sooner, _ready(snapshot, ours), launches_max - len(launches))
     found = {id(each): taken for gang in _together(launches) for each, taken in stock.take(gang)}
     number = len(launches)
     for planned in launches:
         launch, taken = _explained(planned, snapshot), found[id(planned)]
-        for index, (gang, record) in enumerate(taken):
+        for index, each in enumerate(taken):
             launch_id = f"{snapshot.epoch}-{number}"
-            yield _start(snapshot, launch, record, gang, jobs_of(launch, index), launch_id)
+            yield _start(snapshot, launch, each, jobs_of(launch, index), launch_id)
             number += 1
         if len(taken) < launch.count:
             yield _rest_of(launch, len(taken)) if taken else launch
@@ -139,7 +144,7 @@ def _together(launches: Sequence[Launch]) -> Iterable[list[Launch]]:
 class _Stock:
     """What could be started yet, and how many launches more the plan may hold."""
 
-    snapshot: Snapshot
+    sooner: SoonerStarts
     ready: _Ready
     room: int
 
@@ -148,31 +153,58 @@ class _Stock:
         gang of several launches every node is, or none.
         """
         ready, room = {key: list(those) for key, those in self.ready.items()}, self.room
+        if len(gang) == 1:
+            return [(gang[0], self._take(gang[0]) or self._take_sooner(gang[0]))]
         found = [(each, self._take(each)) for each in gang]
-        if len(gang) > 1 and any(len(taken) < each.count for each, taken in found):
+        if any(len(taken) < each.count for each, taken in found):
             self.ready, self.room = defaultdict(list, ready), room
             return [(each, []) for each in gang]
         return found
 
     def _take(self, launch: Launch) -> list[_Taken]:
         found: list[_Taken] = []
+        alike = _alike(launch, self.sooner.snapshot)
         for gang, count in _units(launch):
-            records = self._of_one_zone(launch, count)
-            begun = len(found) + count
-            if not records or begun - (begun == launch.count) > self.room:
+            records = self._of_one_zone(launch, alike, count)
+            if not records or not self._has_room(launch, len(found) + count):
                 break
-            for each in records:
-                self.ready[launch.pool, each.offering].remove(each)
-                found.append((gang, each))
+            self._remove(launch, records)
+            found.extend((gang, each, "") for each in records)
         self.room -= len(found) - (len(found) == launch.count)
         return found
 
-    def _of_one_zone(self, launch: Launch, count: int) -> list[NodeRecord]:
-        """So many of what a launch may bring, of the zone that it would try first; []: no zone has
-        as many.
-        """
+    def _take_sooner(self, launch: Launch) -> list[_Taken]:
+        """Of what costs more than the launch's spot, as far as that pays and limits allow it."""
+        found: list[_Taken] = []
+        if not _may_start(launch, self.sooner.snapshot):
+            return found
+        for gang, count in _units(launch):
+            jobs = (gang,) if gang else jobs_of(launch, len(found))
+            whys = dict(self.sooner.instead(launch, jobs))
+            records = self._of_one_zone(launch, list(whys), count)
+            if not records or not self._has_room(launch, len(found) + count):
+                break
+            dearest = max((each.offering for each in records), key=list(whys).index)
+            if not self.sooner.take(launch, dearest, count):
+                break
+            self._remove(launch, records)
+            found.extend((gang, each, whys[each.offering]) for each in records)
+        self.room -= len(found) - (len(found) == launch.count)
+        return found
+
+    def _has_room(self, launch: Launch, begun: int) -> bool:
+        return begun - (begun == launch.count) <= self.room
+
+    def _remove(self, launch: Launch, records: Iterable[NodeRecord]) -> None:
+        for each in records:
+            self.ready[launch.pool, each.offering].remove(each)
+
+    def _of_one_zone(
+        self, launch: Launch, offerings: Iterable[Offering], count: int
+    ) -> list[NodeRecord]:
+        """So many of these, of the zone that is tried first; []: no zone has as many."""
         zones: dict[str, list[NodeRecord]] = {}
-        for on in _alike(launch, self.snapshot):
+        for on in offerings:
             those = (one for one in self.ready[launch.pool, on] if _is_made_alike(one, launch))
             zones.setdefault(on.zone, []).extend(those)
         return next((those[:count] for those in zones.values() if len(those) >= count), [])
@@ -186,12 +218,19 @@ def _units(launch: Launch) -> Sequence[tuple[str, int]]:
 def _alike(launch: Launch, snapshot: Snapshot) -> list[Offering]:
     """What is started instead: offerings of the launch that cost no more than its first."""
     first, prices = launch.offerings[0], snapshot.cluster.prices
-    pool = snapshot.cluster.pool(launch.pool)
-    is_grouped = bool(launch.gated_for and pool and pool.placement_group)
-    if is_grouped or launch.layout or first.market is not Market.ON_DEMAND:
+    if first.market is not Market.ON_DEMAND or not _may_start(launch, snapshot):
         return []
     usd = prices.get(first, launch.usd_per_hour_each)
     return [each for each in launch.offerings if prices.get(each, usd) <= usd]
+
+
+def _may_start(launch: Launch, snapshot: Snapshot) -> bool:
+    """No stopped node is in a placement group, nor are its GPUs cut in another way than its
+    pool's.
+    """
+    pool = snapshot.cluster.pool(launch.pool)
+    is_grouped = bool(launch.gated_for and pool and pool.placement_group)
+    return not (is_grouped or launch.layout)
 
 
 def _is_made_alike(record: NodeRecord, launch: Launch) -> bool:
@@ -202,11 +241,12 @@ def _is_made_alike(record: NodeRecord, launch: Launch) -> bool:
 def _start(
     snapshot: Snapshot,
     launch: Launch,
-    record: NodeRecord,
-    gang: str,
+    taken: _Taken,
     jobs: tuple[str, ...],
     launch_id: str,
 ) -> Launch:
+    gang, record, why = taken
+    instead = f"instead of a new one {why}; " if why else "instead of a new one: "
     usd = snapshot.cluster.prices.get(record.offering, launch.usd_per_hour_each)
     return replace(
         launch,
@@ -218,7 +258,7 @@ def _start(
         usd_per_hour_each=usd,
         gated_for=gang,
         gangs=(),
-        reason=f"{record.instance_id}, which was stopped, instead of a new one: {launch.reason}",
+        reason=f"{record.instance_id}, which was stopped, {instead}{launch.reason}",
         starts=record.instance_id,
     )
 
