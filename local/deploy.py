@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from botocore.config import Config
-from moto.cloudformation.models import cloudformation_backends
+from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.ssm.models import Parameter
 
 from local.clients import REGION, client_at
@@ -36,6 +36,9 @@ AMI_PARAMETERS = {
         "ami-00000000000024041"
     ),
 }
+
+# Of whoever signs with a key that moto knows no user or role of.
+PLACE = Place(DEFAULT_ACCOUNT_ID, REGION)
 
 # The earliest time a zip file can say.
 ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -76,13 +79,14 @@ def deploy(cloud: LocalCloud, assembly: Path, stack_name: str) -> Deployment:
     prints its cause.
     """
     install_shims()
-    place = place_of(cloud)
-    publish_image_parameters(place)
-    _put_parameter(place, BOOTSTRAP_PARAMETER, BOOTSTRAP_VERSION)
+    publish_image_parameters()
+    _put_parameter(BOOTSTRAP_PARAMETER, BOOTSTRAP_VERSION)
     whole = Deployment(stack_name=stack_name, resources={}, outputs={}, resources_in_template=0)
+    formation = _formation(cloud)
     for each in [*dependencies(assembly, stack_name), stack_name]:
-        _put_stack(cloud, assembly, each)
-        whole = _joined(whole, describe(cloud, each))
+        publish_assets(assembly, each)
+        _put_stack(formation, assembly, each)
+        whole = _joined(whole, describe(each))
     return whole
 
 
@@ -100,30 +104,31 @@ def dependencies(assembly: Path, stack_name: str) -> list[str]:
     ]
 
 
-def describe(cloud: LocalCloud, stack_name: str) -> Deployment:
-    """One stack as it is deployed now. Raises NotDeployed."""
-    formation = _formation(cloud)
-    stack = formation.describe_stacks(StackName=stack_name)["Stacks"][0]
-    template = _wanted(cloud, stack_name)
-    pages = formation.get_paginator("list_stack_resources").paginate(StackName=stack_name)
-    listed = [each for page in pages for each in page["StackResourceSummaries"]]
-    made = {each["LogicalResourceId"]: each.get("PhysicalResourceId", "") for each in listed}
+def describe(stack_name: str) -> Deployment:
+    """One stack as it is deployed now. Raises NotDeployed.
+
+    Read from moto's state: as XML the list of its resources takes longer than to make them.
+    """
+    stack = PLACE.backend("cloudformation").get_stack(stack_name)
+    template = _wanted(stack)
+    # Nothing is there for a type that moto does not know.
+    known = stack.resource_map.items()
+    made = {name: getattr(each, "physical_resource_id", None) or "" for name, each in known}
     missing = [f"{name} ({kind})" for name, kind in template.items() if not made.get(name)]
     if missing:
         raise NotDeployed(", ".join(missing))
     return Deployment(
         stack_name=stack_name,
         resources={name: (kind, made[name]) for name, kind in template.items()},
-        outputs={each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])},
+        outputs={each.key: each.value for each in stack.output_map.values() if each},
         resources_in_template=len(template),
     )
 
 
-def _put_stack(cloud: LocalCloud, assembly: Path, stack_name: str) -> None:
+def _put_stack(formation: Any, assembly: Path, stack_name: str) -> None:
     template = (assembly / f"{stack_name}.template.json").read_text()
-    publish_assets(cloud, assembly, stack_name)
-    formation = _formation(cloud)
-    change = formation.update_stack if _exists(formation, stack_name) else formation.create_stack
+    known = {each.name for each in PLACE.backend("cloudformation").stacks.values()}
+    change = formation.update_stack if stack_name in known else formation.create_stack
     change(StackName=stack_name, TemplateBody=template, Capabilities=["CAPABILITY_NAMED_IAM"])
 
 
@@ -142,32 +147,29 @@ def destroy(cloud: LocalCloud, stack_name: str) -> None:
     _formation(cloud).delete_stack(StackName=stack_name)
 
 
-def publish_assets(cloud: LocalCloud, assembly: Path, stack_name: str) -> None:
-    """Put the files and folders of the stack's asset manifest into the buckets it names."""
+def publish_assets(assembly: Path, stack_name: str) -> None:
+    """Put the files and folders of the stack's asset manifest into the buckets it names.
+
+    Put into moto directly: these are megabytes, and nobody watches how they get there.
+    """
     manifest = json.loads((assembly / f"{stack_name}.assets.json").read_text())
-    s3, place = cloud.observer("s3"), place_of(cloud)
-    buckets = {bucket["Name"] for bucket in s3.list_buckets()["Buckets"]}
+    s3 = PLACE.backend("s3")
     for file in manifest["files"].values():
         for destination in file["destinations"].values():
-            bucket = _resolved(destination["bucketName"], place)
-            if bucket not in buckets:
-                s3.create_bucket(Bucket=bucket)
-                buckets.add(bucket)
-            key = _resolved(destination["objectKey"], place)
-            s3.put_object(Bucket=bucket, Key=key, Body=_body(assembly, file["source"]))
+            bucket = _resolved(destination["bucketName"])
+            if bucket not in s3.buckets:
+                s3.create_bucket(bucket, PLACE.region)
+            key = _resolved(destination["objectKey"])
+            s3.put_object(bucket, key, _body(assembly, file["source"]))
 
 
-def publish_image_parameters(place: Place) -> None:
+def publish_image_parameters() -> None:
     """The images that AWS has public parameters of in every account.
 
     Put into moto directly: its API refuses names under /aws, as AWS does.
     """
     for name, value in AMI_PARAMETERS.items():
-        _put_parameter(place, name, value)
-
-
-def place_of(cloud: LocalCloud) -> Place:
-    return Place(str(cloud.observer("sts").get_caller_identity()["Account"]), REGION)
+        _put_parameter(name, value)
 
 
 def zip_folder(folder: Path) -> bytes:
@@ -186,15 +188,15 @@ def _body(assembly: Path, source: Mapping[str, str]) -> bytes:
     return zip_folder(path) if source["packaging"] == "zip" else path.read_bytes()
 
 
-def _resolved(text: str, place: Place) -> str:
+def _resolved(text: str) -> str:
     """Manifests of stacks without an account or region of their own hold these two."""
-    return text.replace("${AWS::AccountId}", place.account).replace("${AWS::Region}", place.region)
+    return text.replace("${AWS::AccountId}", PLACE.account).replace("${AWS::Region}", PLACE.region)
 
 
-def _put_parameter(place: Place, name: str, value: str) -> None:
+def _put_parameter(name: str, value: str) -> None:
     make: Any = Parameter
     parameter = make(
-        account_id=place.account,
+        account_id=PLACE.account,
         name=name,
         value=value,
         parameter_type="String",
@@ -205,28 +207,17 @@ def _put_parameter(place: Place, name: str, value: str) -> None:
         version=1,
         data_type="aws:ec2:image" if value.startswith("ami-") else "text",
     )
-    place.backend("ssm")._parameters[name] = [parameter]
+    PLACE.backend("ssm")._parameters[name] = [parameter]
 
 
-def _wanted(cloud: LocalCloud, stack_name: str) -> dict[str, str]:
+def _wanted(stack: Any) -> dict[str, str]:
     """Logical id -> type of everything in the template whose condition holds."""
-    place = place_of(cloud)
-    stack = cloudformation_backends[place.account][place.region].get_stack(stack_name)
     conditions = stack.resource_map.lazy_condition_map
     return {
         name: resource["Type"]
         for name, resource in stack.template_dict["Resources"].items()
         if "Condition" not in resource or conditions[resource["Condition"]]
     }
-
-
-def _exists(formation: Any, stack_name: str) -> bool:
-    pages = formation.get_paginator("list_stacks").paginate()
-    return any(
-        each["StackName"] == stack_name and each["StackStatus"] != "DELETE_COMPLETE"
-        for page in pages
-        for each in page["StackSummaries"]
-    )
 
 
 def _formation(cloud: LocalCloud) -> Any:

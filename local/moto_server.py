@@ -13,17 +13,13 @@ from local.connections import Server
 from local.deploy import publish_image_parameters
 from local.shims import costs
 from local.shims.install import install_shims
-from local.shims.resource import Place
-
-ACCOUNT = "123456789012"
-REGION = "us-east-1"
 
 
 def main(arguments: list[str]) -> None:
     """Serve until the process ends."""
     costs.install()
     install_shims()
-    publish_image_parameters(Place(ACCOUNT, REGION))
+    publish_image_parameters()
     app: Any = DomainDispatcherApplication(create_backend_app)
     Server("localhost", int(arguments[0]), app).serve_forever()
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from local.cloud import LocalCloud
-from local.deploy import place_of
+from local.deploy import PLACE
 from local.router.clock import VirtualClock
 from local.router.delivery import Delivery, Undelivered, Work
 from local.router.deployed import Deployed, Mapped, ScheduleSettings
@@ -74,7 +74,7 @@ class Router:
     def __post_init__(self) -> None:
         install_shims()
         authorizer: Authorizer = self.authorizer or self.cloud.authorizer
-        self.deployed = Deployed(place_of(self.cloud))
+        self.deployed = Deployed(PLACE)
         self._fired_until_s = self.clock.now_s()
         roles = Roles(self.cloud, authorizer)
         self.functions = Functions(

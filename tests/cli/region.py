@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from local.cloud import LocalCloud
 from local.cloud_resources import CloudNames, create_resources
-from local.deploy import AMI_PARAMETERS, place_of, publish_image_parameters
+from local.deploy import AMI_PARAMETERS, publish_image_parameters
 from tests.wire.cluster_files import good
 from tidegate.adapters.account import EBS_AWS_KEY
 from tidegate.cli.main import app
@@ -125,7 +125,7 @@ def _image(gib: int) -> Mapping[str, Any]:
 def names(cloud: LocalCloud) -> CloudNames:
     """Its VPC is a default one, with public subnets; moto's has no way out."""
     cloud.client("iam").create_role(RoleName=SPOT_ROLE, AssumeRolePolicyDocument=TRUST)
-    publish_image_parameters(place_of(cloud))
+    publish_image_parameters()
     made = create_resources(cloud, "live")
     lead(cloud, main_table(cloud, made.vpc_id), gateway(cloud, made.vpc_id))
     return made

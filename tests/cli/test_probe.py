@@ -12,8 +12,7 @@ from moto.cloudformation.models import cloudformation_backends
 from typer.testing import CliRunner, Result
 
 from local.cloud_resources import CloudNames
-from local.deploy import BOOTSTRAP_PARAMETER, place_of
-from local.shims.resource import Place
+from local.deploy import BOOTSTRAP_PARAMETER, PLACE
 from tests.cli.region import TRUST, Region, names, region
 from tests.contracts.conftest import cloud
 from tests.wire.cluster_files import good
@@ -238,8 +237,7 @@ def stuck_stack(account: Account) -> Iterator[None]:
     formation = account.region.cloud.client("cloudformation")
     topic = {"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}
     formation.create_stack(StackName="tidegate-demo-data", TemplateBody=json.dumps(topic))
-    place: Place = place_of(account.region.cloud)
-    stack = cloudformation_backends[place.account][place.region].get_stack("tidegate-demo-data")
+    stack = cloudformation_backends[PLACE.account][PLACE.region].get_stack("tidegate-demo-data")
     stack.status = "ROLLBACK_FAILED"
     yield
     formation.delete_stack(StackName="tidegate-demo-data")

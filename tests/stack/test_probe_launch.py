@@ -13,7 +13,7 @@ import pytest
 from moto.sns.models import sns_backends
 from typer.testing import CliRunner, Result
 
-from local.deploy import place_of
+from local.deploy import PLACE
 from local.stack_world import StackWorld
 from tests.stack.broken import CLUSTER_FILE
 from tests.stack.probe_head import ProbeHead
@@ -203,8 +203,7 @@ class AnsweringPlanner(ProbeHead):
 @contextmanager
 def unconfirmed(world: StackWorld) -> Iterator[None]:
     """Nobody has followed the link in SNS's mail."""
-    place = place_of(world.cloud)
-    kept: Any = sns_backends[place.account][place.region].subscriptions
+    kept: Any = sns_backends[PLACE.account][PLACE.region].subscriptions
     (one,) = [each for each in kept.values() if each.endpoint == MAIL]
     arn, one.arn = one.arn, "PendingConfirmation"
     yield
