@@ -37,9 +37,13 @@ def synthesize(cluster_file: Path, out: Path) -> Path:
     the local cloud takes them from this interpreter. CloudFormation's own validation, the
     longest part of it, is left to the tests of the template. Errors: NotSynthesized.
     """
+    return once(cluster_file, out, lambda folder: _synthesize(cluster_file, folder))
+
+
+def once(cluster_file: Path, out: Path, make: Callable[[Path], None]) -> Path:
+    """`out`, with a copy of what `make` has made of this file and of the sources as they are."""
     text = hashlib.sha256(cluster_file.read_bytes()).hexdigest()
-    key = f"{digest(ROOT, list(_sources(ROOT)))}-{text[:16]}"
-    copy_kept(KEPT / key, out, lambda folder: _synthesize(cluster_file, folder))
+    copy_kept(KEPT / f"{digest(ROOT, list(_sources(ROOT)))}-{text[:16]}", out, make)
     return out
 
 

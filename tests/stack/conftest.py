@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from local.assembly import synthesize
 from local.stack_world import StackWorld
+from tests.assemblies import assembled
 from tests.stack.broken import CLUSTER_FILE as BROKEN_FILE
 from tests.stack.world import CLUSTER_FILE, stacked
 
@@ -14,13 +14,13 @@ from tests.stack.world import CLUSTER_FILE, stacked
 @pytest.fixture(scope="session")
 def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Nobody writes to it."""
-    return synthesize(CLUSTER_FILE, tmp_path_factory.mktemp("cdk.out"))
+    return assembled(CLUSTER_FILE, tmp_path_factory.mktemp("cdk.out"))
 
 
 @pytest.fixture(scope="session")
 def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The assembly of a cluster in which much can be broken."""
-    return synthesize(BROKEN_FILE, tmp_path_factory.mktemp("cdk.out"))
+    return assembled(BROKEN_FILE, tmp_path_factory.mktemp("cdk.out"))
 
 
 @pytest.fixture

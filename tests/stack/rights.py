@@ -18,10 +18,10 @@ from botocore.exceptions import ClientError
 from rich.console import Console
 from rich.table import Table
 
-from local.assembly import synthesize
 from local.iam.authorizer import Grant
 from local.iam.roles import role_arns
 from local.stack_world import StackWorld
+from tests.assemblies import assembled
 from tests.stack import machines, story
 from tests.stack.world import CLUSTER_FILE, stacked, strict_file
 from tidegate.core.model.errors import TidegateError
@@ -167,9 +167,9 @@ def main() -> int:
     table = Table("role and action", "statement", "what goes wrong without it")
     with TemporaryDirectory() as folder:
         place = Path(folder)
-        strict = synthesize(strict_file(place), place / "strict")
+        strict = assembled(strict_file(place), place / "strict")
         stories = (
-            Told(synthesize(CLUSTER_FILE, place / "all"), function_rights, story.whole, UNUSED),
+            Told(assembled(CLUSTER_FILE, place / "all"), function_rights, story.whole, UNUSED),
             Told(strict, strict_rights, machines.whole, UNUSED_OF_STRICT),
         )
         unnoticed = sum(each.unnoticed(table) for each in stories)

@@ -15,9 +15,9 @@ import pytest
 from botocore import xform_name
 from typer.testing import CliRunner
 
-from local.assembly import synthesize
 from local.stack_world import StackWorld
 from tests import make
+from tests.assemblies import assembled
 from tests.doc_commands import ROOT, Command, commands
 from tests.stack.world import stacked
 from tidegate.cli.main import app
@@ -111,7 +111,7 @@ class Lambda:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackWorld]:
     """clusters/dev.yaml, deployed, with the jobs that the pages ask for."""
-    assembly = synthesize(DEV, tmp_path_factory.mktemp("cdk.out"))
+    assembly = assembled(DEV, tmp_path_factory.mktemp("cdk.out"))
     with stacked(assembly, DEV, starts=None) as deployed:
         deployed.report([make.job(each) for each in JOBS])
         folder = desk(tmp_path_factory.mktemp("desk"), assembly)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from local.assembly import synthesize
 from local.namespaces import can_enter
+from tests.assemblies import assembled
 from tests.stack.world import CLUSTER_FILE
 from tests.worlds import seen_in
 
@@ -26,7 +26,7 @@ type Pairs = set[tuple[str, str]]
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("firewall")
     (folder / "dev.yaml").write_text(f"{CLUSTER_FILE.read_text()}\n{MORE}")
-    assembly = synthesize(folder / "dev.yaml", folder / "cdk.out")
+    assembly = assembled(folder / "dev.yaml", folder / "cdk.out")
     found: dict[str, Any] = seen_in("stack.firewall_world", str(assembly), timeout_s=120)
     return found
 

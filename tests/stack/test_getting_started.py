@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from local.assembly import synthesize
 from tests import make
+from tests.assemblies import assembled
 from tests.doc_commands import ROOT, commands
 from tests.stack.test_docs import INSTEAD, Lambda
 from tests.stack.world import stacked
@@ -41,7 +41,7 @@ def test_the_page_works_word_by_word(tmp_path: Path, monkeypatch: pytest.MonkeyP
     names = [load_cluster(path).cluster.name for path in Path("clusters").glob("*.yaml")]
     assert sorted(names) == sorted({*names, "new"}), "cdk synth refuses two of one name"
 
-    assembly = synthesize(NEW, tmp_path / "cdk.out")
+    assembly = assembled(NEW, tmp_path / "cdk.out")
     with stacked(assembly, NEW, starts=None) as world:
         world.report([make.job("1")])
         for words in (each for each in steps if each[0] not in ("init", "validate")):

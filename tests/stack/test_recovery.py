@@ -6,11 +6,11 @@ docs/recovery.md tells a person the same steps.
 import pytest
 import yaml
 
-from local.assembly import synthesize
 from local.deploy import deploy, destroy
 from local.router.router import Router
 from local.stack_world import StackWorld
 from tests import make
+from tests.assemblies import assembled
 from tests.stack import story
 from tests.stack.world import CLUSTER_FILE, STACK
 
@@ -67,7 +67,7 @@ def test_head_lost(world: StackWorld, tmp_path):
     described = yaml.load(CLUSTER_FILE.read_text(), Loader=yaml.BaseLoader)
     file.write_text(yaml.safe_dump({**described, "head": {"generation": "2"}}))
 
-    world.deployment = deploy(world.cloud, synthesize(file, tmp_path / "cdk.out"), STACK)
+    world.deployment = deploy(world.cloud, assembled(file, tmp_path / "cdk.out"), STACK)
     world.restart_head()
 
     assert world.head_id != lost

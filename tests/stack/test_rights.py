@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from local.assembly import synthesize
 from local.stack_world import StackWorld
+from tests.assemblies import assembled
 from tests.stack import machines, story
 from tests.stack.rights import (
     UNUSED,
@@ -37,7 +37,7 @@ def test_no_function_has_a_right_that_the_story_does_not_use(world: StackWorld):
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("strict")
-    return synthesize(strict_file(folder), folder / "cdk.out")
+    return assembled(strict_file(folder), folder / "cdk.out")
 
 
 def test_no_machine_and_no_key_has_a_right_that_their_story_does_not_use(strict: Path):
