@@ -198,7 +198,7 @@ class _Parts(Construct):
             Dashboard(
                 self,
                 "Dashboard",
-                cluster=file.cluster.name,
+                file=file,
                 alarm_arns=self.alarms.arns,
                 functions=self.functions,
                 queues=self.queues,

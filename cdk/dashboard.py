@@ -12,6 +12,7 @@ from constructs import Construct
 
 from cdk.functions import Functions
 from cdk.queues import Queues
+from tidegate.wire.config import ClusterFile
 from tidegate.wire.metrics import NAMESPACE, SERVICE
 from userdata.render import NODE_STAGES
 
@@ -34,10 +35,12 @@ GRAPHS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("Interruptions", "Sum", ("Interrupted", "SavedJobs", "LostGpuHours")),
     ("Trouble", "Sum", ("BootFailed", "LookFailed", "BadEvents")),
     ("Lost nodes", "Maximum", ("LostNodes",)),
-    ("Mails to owners of jobs", "Sum", ("MailsSent", "MailsNotSent")),
     ("USD per hour", "Maximum", ("UsdPerHour",)),
     ("Seconds since the head was heard", "Maximum", ("DigestAge",)),
 )
+
+# Where the cluster file has `notifications.owners`.
+MAILS = ("Mails to owners of jobs", "Sum", ("MailsSent", "MailsNotSent"))
 
 
 class Dashboard(Construct):
@@ -46,14 +49,16 @@ class Dashboard(Construct):
         scope: Construct,
         id: str,
         *,
-        cluster: str,
+        file: ClusterFile,
         alarm_arns: Sequence[str],
         functions: Functions,
         queues: Queues,
     ) -> None:
         super().__init__(scope, id)
-        self._cluster = cluster
-        graphs: list[cloudwatch.IWidget] = [self._graph(*each) for each in GRAPHS]
+        self._cluster = cluster = file.cluster.name
+        has_mails = bool(file.notifications and file.notifications.owners)
+        drawn = (*GRAPHS, MAILS) if has_mails else GRAPHS
+        graphs: list[cloudwatch.IWidget] = [self._graph(*each) for each in drawn]
         graphs += [_boots(cluster), _machinery(functions, queues)]
         rows = [graphs[start : start + 3] for start in range(0, len(graphs), 3)]
         alarms = cloudwatch.AlarmStatusWidget(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cdk.dashboard import GRAPHS
+from cdk.dashboard import GRAPHS, MAILS
 from tests.cdk.made import Properties, Stack, dev_file, joined, synthesized
 from tidegate.core.interruption.policy import Nothing, action_for
 from tidegate.core.model.cluster import Rebalance, Timings
@@ -280,7 +280,9 @@ def test_alarms_are_mailed_to_whom_the_file_names(dev: Stack, tmp_path):
 
 
 def test_full_metrics_come_with_a_dashboard_of_figures_that_exist(dev: Stack, tmp_path):
-    full = synthesized(tmp_path, dev_file(metrics="full"))["tidegate-dev"]
+    owners = {"sender": "tidegate@example.org", "address": "{user}@example.org"}
+    file = dev_file(metrics="full", notifications={"owners": owners})
+    full = synthesized(tmp_path, file)["tidegate-dev"]
     sources = (*(ROOT / "tidegate" / "service").glob("*.py"), *(ROOT / "lambdas").glob("*.py"))
     written = "".join(source.read_text() for source in sources)
 
@@ -289,7 +291,7 @@ def test_full_metrics_come_with_a_dashboard_of_figures_that_exist(dev: Stack, tm
     graphs = [each["properties"] for each in told["widgets"] if each["type"] == "metric"]
     names = {line[1] for graph in graphs for line in graph["metrics"] if line[0] == "Tidegate"}
 
-    assert names == {name for _, _, of in GRAPHS for name in of}
+    assert names == {name for _, _, of in (*GRAPHS, MAILS) for name in of}
     (boots,) = [each["properties"] for each in told["widgets"] if each["type"] == "log"]
     asked = set(re.findall(r"avg\(boot\.stages\.(\w+)\)", boots["query"]))
     groups = {each["LogGroupName"] for each in full.all("AWS::Logs::LogGroup")}
