@@ -9,6 +9,7 @@ from tests.make import A10G, T4, T4_BIG, cluster, pool
 from tests.sim.test_world import gang, one_gpu, run, world
 from tidegate.core.interruption.policy import REBALANCE_HOLDS_S
 from tidegate.core.model.cluster import Rebalance
+from tidegate.core.model.ec2 import Market
 from tidegate.core.model.events import (
     HealthCategory,
     HealthNotice,
@@ -262,3 +263,25 @@ def test_a_notice_while_the_head_is_silent_buys_one_node_and_the_job_goes_on_the
 
     assert bought_in_silence == 2
     assert is_done(w, job, 2)
+
+
+def test_the_ledger_remembers_how_long_spot_nodes_ran_and_which_were_taken_once() -> None:
+    w = world()
+    job = running(w)
+    (name,) = job.node_names
+    notice = SpotInterruption(name, w.clock.now_s())
+    w.announce(notice)
+    w.announce(notice)
+    run(w, 120)
+    w.compute.end(name)
+
+    assert is_done(w, job, 2)
+
+    seen = [each for known in w.ledger.all_pool_history.values() for each in known.spot]
+    lived_s = [
+        (each.ended_at_s or 0.0) - each.launched_at_s
+        for each in w.ledger.all_nodes.values()
+        if each.offering.market is Market.SPOT
+    ]
+    assert sum(each.taken for each in seen) == pytest.approx(1.0, abs=0.01)
+    assert sum(each.node_hours for each in seen) == pytest.approx(sum(lived_s) / 3600, rel=0.05)
