@@ -30,6 +30,25 @@ def world(stopped_nodes: int = 1) -> SimWorld:
     return SimWorld(cluster(kept), lambda instance: 60.0)
 
 
+def test_where_spot_is_bought_first_what_stands_is_started_if_waiting_costs_more() -> None:
+    of = world().cluster
+    both = pool(types=(T4,), markets=(Market.SPOT, Market.ON_DEMAND), idle_s=10.0)
+    kept = replace(both, stopped_nodes=1, stopped_usd_per_hour=DISK_USD)
+    prices = {**of.prices, replace(ON, market=Market.SPOT): 0.2}
+    priced = replace(of, pools=(kept,), prices=prices, waiting=Waiting(50.0))
+    w = SimWorld(priced, lambda instance: 60.0)
+    w.slurm.submit(one_gpu(constraint="on-demand"))
+    run(w, 600 + SETTLED_S)
+    (name,) = w.compute.stopped
+
+    w.slurm.submit(one_gpu())
+    run(w, 100)
+
+    assert [each.instance_id for each in w.compute.live()] == [name]
+    run(w, 300)
+    assert set(states(w).values()) == {"COMPLETED"}
+
+
 def with_a_stopped_node() -> SimWorld:
     w = world()
     w.slurm.submit(one_gpu())

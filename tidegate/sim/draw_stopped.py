@@ -19,6 +19,10 @@ GANG_NODES_MAX = 3
 FAULTS_KEPT = 0.3
 AUTO_KEPT_S = (600.0, 1500.0)
 AUTO_USD_PER_JOB_HOUR = 5.0
+# Where pools try spot first, what they had on demand is started for who would get that.
+SPOT_SHARE = 0.3
+SPOT_OF_ON_DEMAND = 0.4
+SPOT_USD_PER_JOB_HOUR = 20.0
 # A stopped node is not started for some minutes, and a job must come for it after that.
 SAFETY_S = 2000.0
 AGAIN_S = (600.0, 1200.0)
@@ -48,7 +52,29 @@ def with_stopped(chance: Random, cluster: Cluster, on_demand_usd: Mapping[str, f
 
 def with_kept(seed: int, cluster: Cluster) -> Cluster:
     """How many they keep, and for how long."""
-    return _with_gangs(seed, _with_auto(seed, cluster))
+    return _with_gangs(seed, _with_auto(seed, _with_spot(seed, cluster)))
+
+
+def _is_beside_spot(seed: int) -> bool:
+    return Random(f"{seed}:stopped beside spot").random() < SPOT_SHARE
+
+
+def _with_spot(seed: int, cluster: Cluster) -> Cluster:
+    """Pools that keep nodes and buy on demand alone sell spot as well, which is cheaper."""
+    if not _is_beside_spot(seed):
+        return cluster
+    pools, prices = list[Pool](), dict(cluster.prices)
+    for pool in cluster.pools:
+        is_wider = pool.stopped_nodes > 0 and pool.markets == (Market.ON_DEMAND,)
+        for _, on in pool.offerings() if is_wider else ():
+            spot = replace(on, market=Market.SPOT)
+            prices[spot] = round(SPOT_OF_ON_DEMAND * prices[on], 3)
+        both = (Market.SPOT, Market.ON_DEMAND)
+        pools.append(replace(pool, markets=both) if is_wider else pool)
+    if tuple(pools) == cluster.pools:
+        return cluster
+    waiting = cluster.waiting if cluster.waiting.most_usd else Waiting(SPOT_USD_PER_JOB_HOUR)
+    return replace(cluster, pools=tuple(pools), prices=prices, waiting=waiting)
 
 
 def _with_auto(seed: int, cluster: Cluster) -> Cluster:
@@ -125,10 +151,18 @@ def with_later(seed: int, arrivals: Sequence[Arrival], cluster: Cluster) -> tupl
     if not any(pool.stopped_nodes for pool in cluster.pools):
         return tuple(arrivals)
     arrivals = _with_gang(seed, arrivals, cluster)
-    count = len(arrivals)
+    count, firsts = len(arrivals), arrivals
+    if _is_beside_spot(seed):
+        firsts = [_on_demand_only(each) for each in arrivals]
     later = [
         replace(each, number=each.number + wave * count, at_s=each.at_s + after_s)
         for wave, after_s in enumerate(GANG_AGAIN_S if _has_gang(seed) else AGAIN_S, start=1)
         for each in arrivals
     ]
-    return (*arrivals, *later)
+    return (*firsts, *later)
+
+
+def _on_demand_only(arrival: Arrival) -> Arrival:
+    submit = arrival.submit
+    constraint = submit.constraint or Market.ON_DEMAND.feature
+    return replace(arrival, submit=replace(submit, constraint=constraint))
