@@ -170,7 +170,9 @@ def hidden(draw: random.Random, file: Path) -> str:
             return ""
         said.append(names)
     told = _named(both, file) or set()
-    missing = (said[0] | said[1]) - told
+    # Of what the other one has put out of the file nothing more can be said.
+    gone = tuple(f"{each}{sign}" for each in told for sign in ".[")
+    missing = {each for each in (said[0] | said[1]) - told if not each.startswith(gone)}
     return f"{' and '.join(sections)}: {', '.join(sorted(missing))}" if missing else ""
 
 

@@ -335,7 +335,7 @@ class ClusterModel(Section):
     def _has_a_reader(
         cls, bill_alert: BillAlertModel | None, info: ValidationInfo
     ) -> BillAlertModel | None:
-        if bill_alert and not (bill_alert.email or info.data.get("alarm_email")):
+        if bill_alert and not (bill_alert.email or info.data.get("alarm_email", "told by itself")):
             raise ValueError("email is missing, and so is alarm_email: who shall hear of it?")
         if bill_alert and (why := why_no_budget(info.data.get("region", ""))):
             raise ValueError(f"{why}: leave it out, and make one by hand (docs/deploying.md)")
