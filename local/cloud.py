@@ -17,6 +17,7 @@ from local.blocks import LocalBlocks, install_blocks
 from local.capacity import CapacityModel, install_capacity_model
 from local.clients import REGION, client_at
 from local.connections import Server
+from local.direct import ask_here
 from local.extensions import install_extensions
 from local.front import OBSERVER_KEY, Front, Invoke
 from local.iam.authorizer import Authorizer
@@ -144,12 +145,18 @@ class LocalCloud:
         return self._client(service, "local")
 
     def observer(self, service: str) -> Any:
-        """A client for whoever watches or plays EC2 itself; its calls are not counted."""
+        """A client for whoever watches or plays EC2 itself; its calls are not counted.
+
+        It has no connection that could be lost: it asks the front in this process.
+        """
         return self._client(service, OBSERVER_KEY)
 
     def _client(self, service: str, key: str) -> Any:
         if (service, key) not in self._clients:
-            self._clients[service, key] = client_at(self.endpoint_url, service, key)
+            made = client_at(self.endpoint_url, service, key)
+            self._clients[service, key] = made
+            if key == OBSERVER_KEY:
+                ask_here(made, self._front)
         return self._clients[service, key]
 
     def warn_of_interruption(self, instance_id: str) -> None:

@@ -52,14 +52,7 @@ class Connection(MotoRequestHandler):
         length = -1 if is_chunked else int(environ.get("CONTENT_LENGTH") or 0)
         body = environ["wsgi.input"].read(length)
         environ |= {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
-        try:
-            said = _said_by(self.server.app, environ)
-        except ConnectionError:
-            raise
-        except Exception:  # noqa: BLE001 - whatever it is, the client is told, as by werkzeug
-            self.server.log("error", "%s", traceback.format_exc())
-            said = _said_by(InternalServerError(), environ)
-        self._answer(*said)
+        self._answer(*answered(self.server.app, environ))
 
     def _answer(self, status: str, headers: list[tuple[str, str]], body: bytes) -> None:
         code, _, words = status.partition(" ")
@@ -80,8 +73,18 @@ class Connection(MotoRequestHandler):
         """Nothing: a line per call hides what a demo or a failing test prints."""
 
 
+def answered(app: App, environ: Environ) -> Said:
+    """Status, headers and body. Errors: ConnectionError, where there is to be no answer."""
+    try:
+        return _said_by(app, environ)
+    except ConnectionError:
+        raise
+    except Exception:  # noqa: BLE001 - whatever it is, the client is told, as by werkzeug
+        traceback.print_exc()
+        return _said_by(InternalServerError(), environ)
+
+
 def _said_by(app: App, environ: Environ) -> Said:
-    """Status, headers and body."""
     head: list[Any] = []
 
     def start_response(*said: Any) -> None:
