@@ -15,6 +15,7 @@ from tidegate.wire.calendar import Schedules, Window
 from tidegate.wire.config import deployed_text, load_cluster, parse_deployed
 from tidegate.wire.deployment import ExistingModel, HeadModel, Metrics, NetworkModel
 from tidegate.wire.models import ClusterModel, TimingsModel
+from tidegate.wire.yaml_file import parse_guessing, parse_yaml
 
 CLUSTERS = Path(__file__).parents[2] / "clusters"
 
@@ -229,6 +230,17 @@ def test_a_name_given_twice_is_a_problem(tmp_path):
     text = yaml.safe_dump(GOOD, sort_keys=False) + "name: other\n"
 
     assert problems(tmp_path, text) == ["name given twice, in line 1 and line 22"]
+
+
+def test_null_is_no_word_unless_it_stands_in_quotes(tmp_path):
+    why = "is null, which is no value: leave the key out, or put the word in quotes"
+    text = yaml.safe_dump(GOOD, sort_keys=False) + "tags: {team: null}\n"
+    _, let_pass = parse_yaml('{a: ~, b: [NULL], c: "null", d: nullable}', "a file")
+    _, of_others = parse_guessing("{a: null}", "a file")
+
+    assert problems(tmp_path, text) == [f"tags.team {why}"]
+    assert [(each.path, each.text) for each in let_pass] == [("a", why), ("b[0]", why)]
+    assert of_others == []
 
 
 UNREADABLE = [

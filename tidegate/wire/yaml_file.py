@@ -30,8 +30,13 @@ class _Loader(yaml.SafeLoader):
     }
 
 
+# What YAML calls nothing. As text it would be a cluster, a mount or a tag of this name.
+NOTHING = ("null", "Null", "NULL", "~")
+IS_NOTHING = "is null, which is no value: leave the key out, or put the word in quotes"
+
+
 def read_yaml(path: Path) -> tuple[dict[str, object], list[Problem]]:
-    """The file's mapping, and the names that are given twice in it.
+    """The file's mapping, and what YAML lets pass: names given twice, values that are nothing.
 
     Errors: BadConfig, when there is no mapping to speak of.
     """
@@ -59,7 +64,8 @@ def _parse(
         data = loader.construct_document(root)
     if not isinstance(data, dict):
         raise BadConfig(f"{path}: must be a mapping of names to values, like `name: dev`")
-    return data, list(_repeated_names(root, (), set()))
+    problems = _let_pass(root, (), set())
+    return data, [each for each in problems if reader is _Loader or each.text != IS_NOTHING]
 
 
 @contextmanager
@@ -110,8 +116,9 @@ def _where(error: yaml.MarkedYAMLError) -> str:
     return f"{place}: {printable(in_words(str(error.problem or error.context)))}"
 
 
-def _repeated_names(node: yaml.Node, place: Place, seen: set[int]) -> Iterator[Problem]:
-    """Names that stand twice in one mapping: YAML would silently keep the last one.
+def _let_pass(node: yaml.Node, place: Place, seen: set[int]) -> Iterator[Problem]:
+    """Names that stand twice in one mapping, of which YAML would silently keep the last one, and
+    values that are nothing.
 
     `seen` holds nodes already walked: an alias can lead back to where we came from.
     """
@@ -120,7 +127,7 @@ def _repeated_names(node: yaml.Node, place: Place, seen: set[int]) -> Iterator[P
     seen.add(id(node))
     if isinstance(node, yaml.SequenceNode):
         for index, child in enumerate(node.value):
-            yield from _repeated_names(child, (*place, index), seen)
+            yield from _let_pass(child, (*place, index), seen)
     elif isinstance(node, yaml.MappingNode):
         first_lines: dict[str, int] = {}
         for key, child in node.value:
@@ -129,4 +136,6 @@ def _repeated_names(node: yaml.Node, place: Place, seen: set[int]) -> Iterator[P
                 text = f"given twice, in line {first_lines[name]} and line {line}"
                 yield Problem((*place, name), text)
             first_lines.setdefault(name, line)
-            yield from _repeated_names(child, (*place, name), seen)
+            yield from _let_pass(child, (*place, name), seen)
+    elif isinstance(node, yaml.ScalarNode) and node.style is None and node.value in NOTHING:
+        yield Problem(place, IS_NOTHING)
