@@ -68,7 +68,7 @@ def play(where: Path, slurm: str) -> tuple[subprocess.CompletedProcess[str], dic
 
 
 def check(done: subprocess.CompletedProcess[str], report: dict[str, object], slurm: str) -> None:
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-20000:]
+    assert done.returncode == 0, done.stdout[-20000:] + done.stderr[-20000:]
     assert re.fullmatch(slurm, str(report["slurm"]))
     assert report["jobs_submitted"] == report["jobs_completed"] == 10
     assert report["jobs_requeued"] == 1
