@@ -125,6 +125,28 @@ def test_a_notice_counts_at_once_and_is_noted_when_its_time_is_over() -> None:
     assert settled(noted, [told], NOW_S + 100, ("i-1",)).taken == 1
 
 
+def test_each_word_of_a_nodes_end_moves_it_and_it_counts_once() -> None:
+    """A notice, shutting-down and terminated may come with other nodes' ends between them."""
+    first = settled(FRESH, [ran("i-1", 1.0, is_taken=True)], NOW_S, ("i-9",))
+
+    later = ran("i-1", 1.0, ended_ago_s=-30.0, is_taken=True)
+    second = settled(first, [later], NOW_S + 40, ("i-8",))
+    last = ran("i-1", 1.0, ended_ago_s=-60.0, is_taken=True)
+
+    assert until(second, [last], NOW_S + 70).taken == pytest.approx(1.0, rel=1e-3)
+    closed = settled(second, [last], NOW_S + 70, ("i-1",))
+    assert (closed.taken, closed.storms) == pytest.approx((1.0, 1.0), rel=1e-3)
+    assert settled(closed, [], NOW_S + 80, ("i-7",)).counted == ()
+
+
+def test_a_node_that_nobody_announced_counts_once_where_its_record_could_not_be_closed() -> None:
+    of = record("i-1", age_s=HOUR_S)
+
+    first = settled(FRESH, [of], NOW_S, ("i-1",))
+
+    assert settled(first, [of], NOW_S + 60, ("i-1",)).taken == pytest.approx(1.0, rel=1e-3)
+
+
 @pytest.mark.parametrize(
     ("of", "taken"),
     [

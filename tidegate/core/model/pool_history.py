@@ -89,6 +89,7 @@ class SpotSeen:
     taken: float = 0.0  #: nodes that AWS took back
     storms: float = 0.0  #: the same with those that went together as one
     newest_s: float = 0.0  #: when AWS last took any
+    counted: tuple[str, ...] = ()  #: nodes that are counted as taken, with records still open
 
 
 @frozen

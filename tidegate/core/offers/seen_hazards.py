@@ -103,17 +103,19 @@ def until(seen: SpotSeen, nodes: Iterable[NodeRecord], now_s: float) -> SpotSeen
 def settled(
     seen: SpotSeen, nodes: Sequence[NodeRecord], now_s: float, gone: Collection[str]
 ) -> SpotSeen:
-    """The same, to be remembered. `gone`: of which no later look hears; another that AWS takes is
+    """The same, to be remembered. `gone`: whose records this look closes; another that AWS takes is
     counted when its time is over.
     """
     at_s = dict(_taken(nodes))
+    known = {each.instance_id for each in nodes} & set(seen.counted)
     for each in nodes:
         name = each.instance_id
         if name in gone and each.phase is Phase.JOINED and each.ended_at_s is None:
             at_s.setdefault(name, now_s)  # nobody has announced it
         elif name not in gone and at_s.get(name, now_s) > now_s:
             del at_s[name]
-    return _rounded(counted(seen, nodes, now_s, taken_at_s=at_s))
+    found = _rounded(counted(seen, nodes, now_s, taken_at_s=at_s))
+    return replace(found, counted=tuple(sorted(known | at_s.keys())))
 
 
 def _taken(nodes: Iterable[NodeRecord]) -> Mapping[str, float]:
@@ -129,7 +131,11 @@ def _taken(nodes: Iterable[NodeRecord]) -> Mapping[str, float]:
 def counted(
     seen: SpotSeen, nodes: Iterable[NodeRecord], now_s: float, *, taken_at_s: Mapping[str, float]
 ) -> SpotSeen:
-    """With what has happened to these nodes since. A clock that was set back counts from now."""
+    """With what has happened to these nodes since. A clock that was set back counts from now.
+
+    Each word of EC2 about a node's end (the notice, shutting-down, terminated) may move the end: so
+    it is by name that one counts once.
+    """
     since_s, fade = min(seen.until_s, now_s), _fade(now_s - seen.until_s)
     spans = sorted(_span(each, since_s, now_s) for each in nodes)
     node_hours = seen.node_hours * fade + sum(_hours(*span, now_s) for span in spans)
@@ -138,10 +144,11 @@ def counted(
         hours += _hours(max(begin_s, covered_s), end_s, now_s)
         covered_s = max(covered_s, end_s)
     taken, storms, newest_s = seen.taken * fade, seen.storms * fade, min(seen.newest_s, now_s)
-    for at_s in sorted(each for each in taken_at_s.values() if each > since_s):
+    before = frozenset(seen.counted)
+    for at_s in sorted(at_s for name, at_s in taken_at_s.items() if name not in before):
         taken += 1
         storms += at_s - newest_s > STORM_S
-        newest_s = at_s
+        newest_s = max(newest_s, at_s)
     return replace(
         seen,
         until_s=now_s,
