@@ -63,8 +63,8 @@ def test_each_owner_gets_one_mail_of_all_that_is_new_and_the_team_hears_that_he_
     first, second, third = jobs("ada", "ada", "bob")
 
     events, num_told = tell(world, told, mail, first, second, third)
-    assert (len(events), num_told) == (3, 3)
-    assert events[0] == "job 1 of ada: its owner was told by mail"
+    assert (len(events), num_told) == (2, 3)
+    assert events[0] == "jobs 1, 2 of ada: their owner was told by mail"
     assert tell(world, told, mail, first, second, third) == ([], 0)
 
     (ada, bob) = mail.sent

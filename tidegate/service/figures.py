@@ -65,7 +65,7 @@ def look_figures(looked: Looked) -> dict[str, float]:
 
 
 def mail_figures(mails: Iterable[LookEvent]) -> dict[str, float]:
-    """How many owners of jobs SES took a mail to, and how many got none; not those that wait."""
+    """How many mails to owners of jobs SES took, and how many it did not; not those that wait."""
     ends = Counter(each.code == MailEnd.SENT for each in mails if each.code != MailEnd.LATER)
     figures = {"MailsSent": float(ends[True]), "MailsNotSent": float(ends[False])}
     return {name: count for name, count in figures.items() if count}

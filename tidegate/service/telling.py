@@ -4,7 +4,7 @@ A message goes out before it is remembered that it did. A planner that dies betw
 again, and so may two that look at once: at least once, and never not at all.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -50,8 +50,8 @@ class Teller:
     owners: Owners | None = None
 
     def write(self, looked: Looked) -> tuple[LookEvent, ...]:
-        """Write to the owners of jobs what is new to them: what became of each mail, where that is
-        not as it was. Errors: Throttled, NotAuthorized.
+        """Write to the owners of jobs what is new to them: what became of each user's mail, where
+        that is not as it was. Errors: Throttled, NotAuthorized.
         """
         found = self._found(looked)
         if not any(each.user for each in found):
@@ -72,7 +72,9 @@ class Teller:
         now = {each.key: mails[each.key] for each in changed}
         at_s = {**told.at_s, **dict.fromkeys(done, now_s)}
         self.notices.note(Told(at_s, {**told.mails, **now}))
-        return tuple(self._event(each, now[each.key], looked) for each in changed)
+        return tuple(
+            self._event(about, now[about[0].key], looked) for about in _by_user(changed).values()
+        )
 
     def tell(self, looked: Looked) -> int:
         """How many causes all were told of that they had not been. Errors: Throttled,
@@ -107,10 +109,7 @@ class Teller:
     def _sent(self, new: Iterable[Notice]) -> Mapping[str, MailEnd]:
         """By key what became of each; one mail for all that is new to a user."""
         ends: dict[str, MailEnd] = {}
-        by_user: dict[str, list[Notice]] = {}
-        for each in new:
-            by_user.setdefault(each.user, []).append(each)
-        for number, (user, about) in enumerate(sorted(by_user.items())):
+        for number, (user, about) in enumerate(_by_user(new).items()):
             is_late = number >= MAILS_MAX or MailEnd.LATER in ends.values()
             end = MailEnd.LATER if is_late else self._send(user, about)
             ends |= dict.fromkeys((each.key for each in about), end)
@@ -123,11 +122,11 @@ class Teller:
             return MailEnd.NO_ADDRESS
         return self.owners.mail.send(address, *mail_text(self.cluster, about))
 
-    def _event(self, notice: Notice, mail: Mail, looked: Looked) -> LookEvent:
+    def _event(self, about: Sequence[Notice], mail: Mail, looked: Looked) -> LookEvent:
         assert self.owners is not None, "without them nobody is written to"
         assert looked.last_known is not None, "what is told of was seen"
         look_id = str(looked.last_known.snapshot.epoch)
-        return mail_event(notice, mail, sender=self.owners.mail.sender, look_id=look_id)
+        return mail_event(about, mail, sender=self.owners.mail.sender, look_id=look_id)
 
     def _with_end(self, notice: Notice, told: Told) -> Notice:
         """Who runs the cluster reads what the owner heard."""
@@ -136,3 +135,11 @@ class Teller:
             return notice
         said = said_of(mail.end, self.owners.mail.sender)
         return replace(notice, sentence=f"{notice.sentence}; {said}")
+
+
+def _by_user(of_owners: Iterable[Notice]) -> Mapping[str, list[Notice]]:
+    """In the order of their names."""
+    found: dict[str, list[Notice]] = {}
+    for each in of_owners:
+        found.setdefault(each.user, []).append(each)
+    return dict(sorted(found.items()))

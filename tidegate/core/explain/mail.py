@@ -41,22 +41,24 @@ class OwnerMails:
         return f"{said_of(mail.end, self.sender)} ({moment(mail.at_s)} UTC)"
 
 
-def mail_event(notice: Notice, mail: Mail, *, sender: str, look_id: str) -> LookEvent:
-    """For the log that people read."""
-    job_id = notice.cause.split("/")[0]
-    sentence = f"job {job_id} of {notice.user}: {said_of(mail.end, sender)}"
-    return LookEvent(
-        mail.at_s, look_id, EventKind.MAIL, mail.end.value, (job_id,), sentence=sentence
-    )
+def mail_event(about: Sequence[Notice], mail: Mail, *, sender: str, look_id: str) -> LookEvent:
+    """For the log that people read. `about`: all that one mail to a user is of."""
+    jobs = tuple(each.cause.split("/")[0] for each in about)
+    named, more = ", ".join(jobs[:NAMED_MAX]), len(jobs) - NAMED_MAX
+    them = f"jobs {named}" if len(jobs) > 1 else f"job {named}"
+    them += f" and {more} more" if more > 0 else ""
+    said = said_of(mail.end, sender, whose="their" if len(jobs) > 1 else "its")
+    sentence = f"{them} of {about[0].user}: {said}"
+    return LookEvent(mail.at_s, look_id, EventKind.MAIL, mail.end.value, jobs, sentence=sentence)
 
 
-def said_of(end: MailEnd, sender: str) -> str:
+def said_of(end: MailEnd, sender: str, *, whose: str = "its") -> str:
     """What became of it, and what would help."""
     match end:
         case MailEnd.SENT:
-            return "its owner was told by mail"
+            return f"{whose} owner was told by mail"
         case MailEnd.LATER:
-            return "its owner is told by mail as soon as SES takes it"
+            return f"{whose} owner is told by mail as soon as SES takes it"
         case MailEnd.NO_ADDRESS:
             why = "notifications.owners has no address of this user: add it to by_user"
         case MailEnd.RECIPIENT_UNVERIFIED:
@@ -76,4 +78,4 @@ def said_of(end: MailEnd, sender: str) -> str:
             why = (
                 "the planner's role may not send it: deploy again, or look for a policy that denies"
             )
-    return f"its owner got no mail, {why}"
+    return f"{whose} owner got no mail, {why}"
