@@ -10,7 +10,7 @@ from tidegate.core.explain.answer import answer
 from tidegate.core.explain.idle_gpus import idle_jobs
 from tidegate.core.explain.mail import OwnerMails
 from tidegate.core.model.gpu_use import GpuUse, IdleAction, IdleGpus, IdleRule
-from tidegate.core.model.notice import Mail, MailEnd
+from tidegate.core.model.notice import Mail, MailEnd, Told
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.stuck import Stuck
@@ -55,12 +55,21 @@ def test_why_says_for_how_long_and_what_follows(
 def test_why_says_what_became_of_the_mail_of_this_run(
     restarts: int, end: MailEnd, said: str
 ) -> None:
-    mails = OwnerMails("t@example.org", {"own-gpus-idle/9/0": Mail(end, NOW_S)})
+    key = "own-gpus-idle/9/0"
+    mails = OwnerMails("t@example.org", Told({key: NOW_S}, {key: Mail(end, NOW_S)}))
 
     found = answer("9", seen(idle(restarts=restarts)), None, mails=mails)
 
     assert found.headline.endswith("less than 5 % for 2.0 h")
     assert found.verdict[1].startswith(said)
+
+
+def test_why_promises_no_mail_of_a_run_whose_owner_a_version_without_this_memory_wrote_to() -> None:
+    mails = OwnerMails("t@example.org", Told({"own-gpus-idle/9/0": NOW_S}))
+
+    (_, said, *_) = answer("9", seen(idle()), None, mails=mails).verdict
+
+    assert said == "its owner was written to, and what became of the mail is not known"
 
 
 def test_one_that_may_not_be_requeued_is_said_to_go_on() -> None:

@@ -55,5 +55,5 @@ def answered(file: "ClusterFile", job_id: str, clients: "Clients | None" = None)
     observed = live(file, clients)
     verdicts = observed.decisions.newest()
     owners = file.notifications.owners if file.notifications else None
-    mails = OwnerMails(owners.sender, observed.told().mails) if owners else None
+    mails = OwnerMails(owners.sender, observed.told()) if owners else None
     return answer(job_id, observed.snapshot, verdicts, observed.unjudged(verdicts), mails)

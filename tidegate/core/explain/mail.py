@@ -1,11 +1,11 @@
 """What a mail to the owner of jobs says, and what became of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from tidegate.core.explain.history import EventKind, LookEvent
 from tidegate.core.model.durations import moment
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.notice import Mail, MailEnd, Notice, NoticeCode
+from tidegate.core.model.notice import Mail, MailEnd, Notice, NoticeCode, Told
 from tidegate.core.model.slurm import Job
 
 # More is for `squeue --me`; a mail is read on a phone.
@@ -28,17 +28,19 @@ def key_of(job: Job) -> str:
 
 @frozen
 class OwnerMails:
-    """What became of the mails to owners, by the keys of their notices, and who sends them."""
+    """What became of the mails to owners, and who sends them."""
 
     sender: str
-    mails: Mapping[str, Mail]
+    told: Told
 
     def about(self, job: Job) -> str:
         """Of the run of a job whose GPUs idle."""
-        mail = self.mails.get(key_of(job))
-        if mail is None:
-            return "its owner gets a mail with the next look"
-        return f"{said_of(mail.end, self.sender)} ({moment(mail.at_s)} UTC)"
+        key = key_of(job)
+        if mail := self.told.mails.get(key):
+            return f"{said_of(mail.end, self.sender)} ({moment(mail.at_s)} UTC)"
+        if key in self.told.at_s:  # a version that did not remember the mail's end has written
+            return "its owner was written to, and what became of the mail is not known"
+        return "its owner gets a mail with the next look"
 
 
 def mail_event(about: Sequence[Notice], mail: Mail, *, sender: str, look_id: str) -> LookEvent:
