@@ -43,11 +43,14 @@ class ReservationsNotOverrun(Check):
                 )
 
     def _by_itself(self, offering: Offering) -> int:
-        """What EC2 has put into an open reservation although it was bought by the hour."""
+        """What EC2 has put into an open reservation although it was bought by the hour, or for
+        another one, which is over.
+        """
         everything, found = self.world.compute.everything, 0
         for name, held in self.world.compute.prepaid.held.items():
             launch = self.witness.launch_of(everything[name])
-            found += bool(held.offering == offering and launch and offering not in launch.offerings)
+            if launch and held.offering == offering:
+                found += offering not in launch.offerings or launch.reservation != held.target
         return found
 
     def _is_turning(self, each: Reservation) -> bool:
