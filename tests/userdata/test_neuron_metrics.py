@@ -54,6 +54,27 @@ def test_what_cannot_be_read_is_not_told_as_idle() -> None:
     }
 
 
+def test_a_program_that_counts_more_cores_than_there_are_is_one_that_cannot_be_read() -> None:
+    """A job may cut its devices into twice as many logical NeuronCores as neuron-monitor takes."""
+    seen = told(report([program({0: 42.0, 7: 42.0}, gib={7: 3})], [device(0, corrected=2)]))
+
+    assert seen == {
+        "memory_bytes": 64 * GIB,
+        'errors_total{device="0",kind="corrected"}': 2,
+        'errors_total{device="0",kind="uncorrected"}': 0,
+    }
+
+
+def test_a_report_without_words_of_errors_has_none() -> None:
+    of = report([program({0: 42.0}, gib={0: 3})])
+
+    assert told(json.loads(json.dumps(of), object_hook=_without_error)) == told(of)
+
+
+def _without_error(of: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in of.items() if name != "error"}
+
+
 def test_of_devices_that_the_driver_does_not_know_nothing_is_told() -> None:
     assert told(report(error="the Neuron driver is not running")) == {}
 

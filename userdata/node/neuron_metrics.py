@@ -21,14 +21,19 @@ SILENT_S = 120
 
 
 def by_device(report: Any, group: str, of_cores: Callable[[Any], dict[str, float]]) -> list[float]:
-    """The sum of each device; of none where a program cannot be read, which is not 0."""
+    """The sum of each device; of none where a program cannot be read, which is not 0. One that
+    counts more NeuronCores than there are has cut its devices otherwise than the report tells.
+    """
     info = report["neuron_hardware_info"]
     sums = [0.0] * info["neuron_device_count"]
     for program in report["neuron_runtime_data"] or ():
-        if program["error"] or program["report"][group]["error"]:
+        if program.get("error") or program["report"][group].get("error"):
             return []
         for core, value in of_cores(program["report"][group]).items():
-            sums[int(core) // info["neuroncore_per_device_count"]] += value
+            device = int(core) // info["neuroncore_per_device_count"]
+            if device >= len(sums):
+                return []
+            sums[device] += value
     return sums
 
 
@@ -68,9 +73,9 @@ class Errors:
 def metrics(report: Any, errors: Errors) -> str:
     """Nothing of devices that the driver does not tell of."""
     info, counted = report["neuron_hardware_info"], report["system_data"]["neuron_hw_counters"]
-    if info["error"]:
+    if info.get("error"):
         return ""
-    if not counted["error"]:
+    if not counted.get("error"):
         errors.take(counted["neuron_devices"] or ())
     cores = info["neuroncore_per_device_count"] * 100
     of_use = by_device(report, "neuroncore_counters", use)
