@@ -5,10 +5,12 @@ from dataclasses import replace
 import pytest
 
 from tests.core.reading import launches
+from tests.core.test_sick_places import twice
 from tests.core.test_stopped_nodes import ON_DEMAND, keeping, shown, stopped
 from tests.make import A10G, T4, job, offering, snapshot
 from tidegate.core.model.cluster import Cluster, Limits
 from tidegate.core.model.ec2 import Market
+from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.waiting import Waiting
@@ -106,6 +108,14 @@ def test_a_gang_is_started_whole_or_bought(num_stopped: int, names: list[str]) -
     gang = waiting(an_hour(nodes=2), num_stopped=num_stopped)
 
     assert started(gang) == names
+
+
+def test_none_is_started_where_nodes_become_sick() -> None:
+    """A start takes a host as a launch does, and there is spot for the job elsewhere."""
+    seen = waiting(an_hour())
+    sick = PoolHistory("t4", findings=twice(ON_DEMAND))
+
+    assert started(replace(seen, pool_history=(sick,))) == [""]
 
 
 def test_of_another_type_none_is_started() -> None:

@@ -1,7 +1,7 @@
 """Whether a stopped node on demand is started where spot would be bought and has to boot."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 
 from tidegate.core.demand.demand import Need
 from tidegate.core.demand.fit import satisfies
@@ -12,6 +12,7 @@ from tidegate.core.model.ledger import Launch
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.cost import expected
 from tidegate.core.offers.limits import Usage
+from tidegate.core.offers.places import sick_places
 
 # A start has to save so much more waiting than it costs: what is started stays for a while, and
 # other jobs come to it that would have got spot. On spot and on demand, with `stopped_nodes: auto`
@@ -35,6 +36,10 @@ class SoonerStarts:
     snapshot: Snapshot
     usage: Usage
     needs: Mapping[str, Need]
+    _sick: Set[Offering] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._sick = sick_places(self.snapshot).keys()
 
     def instead(self, launch: Launch, jobs: Sequence[str]) -> list[tuple[Offering, str]]:
         """What may be started instead of a node of the launch for these jobs, the cheapest first,
@@ -69,7 +74,8 @@ class SoonerStarts:
         for spot_offering in launch.offerings:
             on = replace(spot_offering, market=Market.ON_DEMAND)
             features = pool.features(on.instance_type, Market.ON_DEMAND)
-            if not prices.get(on) or not all(satisfies(n.constraint, features) for n in needs):
+            is_for_all = all(satisfies(need.constraint, features) for need in needs)
+            if not prices.get(on) or on in self._sick or not is_for_all:
                 continue
             found = _cost(needs, pool, prices[on], boot_s=starts_s, hazard=0.0)
             dearer_usd = found.node_usd - spot.node_usd
