@@ -268,7 +268,7 @@ def test_calm_is_judged_by_storms_that_might_have_come() -> None:
         replace(FRESH, until_s=NOW_S + 1e9, newest_s=NOW_S + 1e9, hours=3.0, node_hours=3.0),
     ],
 )
-@pytest.mark.parametrize("file_per_hour", [0.0, 0.05, 60.0])
+@pytest.mark.parametrize("file_per_hour", [0.0, 0.03, 0.05, 60.0])
 def test_absurd_counts_give_a_hazard_that_can_be_meant(
     seen: SpotSeen, file_per_hour: float
 ) -> None:
@@ -277,7 +277,9 @@ def test_absurd_counts_give_a_hazard_that_can_be_meant(
     now = until(seen, nodes, NOW_S)
 
     for each in (seen, now):
-        assert 0 <= estimate(each, file_per_hour) <= MOST_PER_HOUR
+        found = estimate(each, file_per_hour)
+        assert 0 <= found <= MOST_PER_HOUR
+        assert stepped(found, file_per_hour) <= MOST_PER_HOUR
     assert now.until_s == NOW_S
     assert 0 <= now.node_hours <= seen.node_hours + 500
 

@@ -180,7 +180,8 @@ def stepped(per_hour: float, file_per_hour: float) -> float:
     if per_hour <= 0 or per_hour == file_per_hour:
         return per_hour
     steps = round(log(per_hour / about, STEP))
-    return about * STEP**steps if steps or not file_per_hour else file_per_hour
+    found = about * STEP**steps if steps or not file_per_hour else file_per_hour
+    return min(found, MOST_PER_HOUR)
 
 
 def _judged(cluster: Cluster, offering: Offering, seen: Sequence[SpotSeen]) -> SeenHazard:
