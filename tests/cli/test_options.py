@@ -1,6 +1,7 @@
 """What all commands have in common: how the cluster is named, how answers are shown, who asks."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -234,14 +235,16 @@ def test_what_is_no_text_is_not_written_into_a_file(tmp_path: Path, option: str)
     assert "plain text, not 'a\\udcff'" in done.output
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("words", [["-h"], ["schema", "plan"]])
-def test_where_nothing_can_be_written_it_says_so(words: list[str]) -> None:
+def test_where_nothing_can_be_written_it_says_so(words: list[str], unbuffered: str) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "tidegate.cli.main", *words],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
+            env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
         )
 
     assert (done.returncode, done.stderr) == (1, "output: No space left on device\n")

@@ -1,8 +1,10 @@
 """The `tidegate` command. Imports stay inside the commands, so that each starts fast."""
 
 import errno
+import os
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -102,7 +104,15 @@ def _told() -> Iterator[None]:
         if trouble.errno == errno.EPIPE:  # who read the output has gone: `| head`
             raise
         typer.echo(f"{trouble.filename or 'output'}: {trouble.strerror or trouble}", err=True)
+        if not trouble.filename:
+            _drop_output()
         raise typer.Exit(1) from trouble
+
+
+def _drop_output() -> None:
+    """What could not be written is not tried again as Python ends, which makes it exit with 120."""
+    with suppress(OSError):  # no file: a test reads it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 app = typer.Typer(
