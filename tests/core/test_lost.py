@@ -5,7 +5,19 @@ from dataclasses import replace
 
 import pytest
 
-from tests.make import NOW_S, T4, instance, job, node, record, snapshot
+from tests.make import (
+    A10G,
+    NOW_S,
+    T4,
+    cluster,
+    instance,
+    job,
+    node,
+    offering,
+    pool,
+    record,
+    snapshot,
+)
 from tidegate.core.explain.lost import (
     Age,
     Cell,
@@ -187,3 +199,17 @@ def test_gpus_that_are_paid_for_are_told_from_those_that_can_be_used() -> None:
     each = T4.gpus
     assert gpus(given) == Gpus(configured=6 * each, usable=2 * each, busy=1, lost=2 * each)
     assert [lost.name for lost in lost_nodes(given)] == ["i-3", "i-4"]
+
+
+def test_a_job_that_still_runs_on_a_drained_node_has_its_gpus() -> None:
+    drained = node("i-1", A10G, state="MIXED+DRAIN", reason="bad fan", gpus_alloc=3)
+    on = offering(A10G)
+    given = snapshot(
+        [],
+        [drained],
+        of=cluster(pool(types=(A10G,))),
+        records=[record("i-1", on)],
+        instances=[instance("i-1", on)],
+    )
+
+    assert gpus(given) == Gpus(configured=4, usable=3, busy=3, lost=1)

@@ -183,8 +183,8 @@ class Lost:
 
 @frozen
 class Gpus:
-    """`configured`: of every instance that lives; `usable`: of nodes that take or run jobs;
-    `busy`: that jobs have; `lost`: paid for and of no use.
+    """`configured`: of every instance that lives; `usable`: that jobs may have, or still have on a
+    drained node; `busy`: that jobs have; `lost`: paid for and of no use.
     """
 
     configured: int
@@ -231,13 +231,19 @@ def doubtful_checks(snapshot: Snapshot) -> Iterator[str]:
 def gpus(snapshot: Snapshot) -> Gpus:
     """GPUs as they are paid for, and as they can be used."""
     configured = usable = busy = 0
+    lost = {each.name: each.gpus for each in lost_nodes(snapshot)}
     for each in members(snapshot):
-        if each.instance is not None and each.instance.is_alive:
-            configured += _gpus(each, snapshot)
-            if each.node is not None and each.node.state.takes_jobs:
-                whole, used = _whole_gpus(each.node, each, snapshot)
-                usable, busy = usable + whole, busy + used
-    return Gpus(configured, usable, busy, sum(each.gpus for each in lost_nodes(snapshot)))
+        if each.instance is None or not each.instance.is_alive:
+            continue
+        configured += _gpus(each, snapshot)
+        if each.node is None or each.node.state.is_down:
+            continue
+        whole, used = _whole_gpus(each.node, each, snapshot)
+        usable += whole if each.node.state.takes_jobs else used
+        busy += used
+        if each.instance_id in lost:
+            lost[each.instance_id] = max(lost[each.instance_id] - used, 0)
+    return Gpus(configured, usable, busy, sum(lost.values()))
 
 
 def _whole_gpus(node: Node, member: Member, snapshot: Snapshot) -> tuple[int, int]:
