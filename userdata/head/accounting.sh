@@ -34,11 +34,6 @@ check() {
         systemctl is-active --quiet slurmdbd && knows_cluster && [[ -z $(missing_qos) ]]
 }
 
-knows_cluster() {
-    [[ " $(timeout 10 sacctmgr -nP list cluster format=cluster 2>/dev/null | tr '\n' ' ')" == \
-        *" $CLUSTER "* ]]
-}
-
 apply() {
     install -d -m 755 /etc/slurm
     install -d -o slurm -g slurm -m 755 /var/log/slurm

@@ -94,6 +94,7 @@ apply() {
     # The head has no GPU, but slurmctld waits up to 60 s for a file that is not there.
     put_file /etc/slurm/gres.node.conf 644 </dev/null
     if [[ -e $OWED ]] && systemctl is-active --quiet slurmctld; then
+        await_accounting
         make_qos
         rm -f "$OWED"
         restart_or_go_back
@@ -114,6 +115,16 @@ place_the_placeless() {
     [[ -e files/topology.conf ]] || return 0
     names=$(scontrol -o show nodes | sed -n '/DYNAMIC_NORM/{/ Topology=/!s/^NodeName=\([^ ]*\) .*/\1/p}' | paste -sd,)
     [[ -z $names ]] || scontrol update nodename="$names" topology=default:all:elsewhere
+}
+
+# slurmctld ends where slurmdbd cannot note its TRES, and accounting may be switched on right now: then
+# the stage accounting starts slurmdbd beside this one, whose slurm.conf it needs to ask it.
+await_accounting() {
+    local until_s=$((SECONDS + 45))
+    [[ -n $ACCOUNTING ]] || return 0
+    until knows_cluster || ((SECONDS > until_s)); do
+        sleep 0.2
+    done
 }
 
 restart_or_go_back() {

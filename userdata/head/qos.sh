@@ -1,6 +1,13 @@
 # shellcheck shell=bash disable=SC2153
-# The QOS that partitions name, without limits. slurmctld does not start while a partition bears one
-# that there is not, and lets everybody into a partition that allows one that there is not.
+# What slurmctld asks of slurmdbd: that it knows the cluster, and the QOS that partitions name, without
+# limits. slurmctld does not start while a partition bears one that there is not, and lets everybody
+# into a partition that allows one that there is not.
+
+# slurmdbd answers, and the stage accounting has told it of this cluster.
+knows_cluster() {
+    [[ " $(timeout 10 sacctmgr -nP list cluster format=cluster 2>/dev/null | tr '\n' ' ')" == \
+        *" $CLUSTER "* ]]
+}
 
 missing_qos() {
     local each known
