@@ -284,6 +284,11 @@ _OF_PLANS = (
             "core.fleet.ladder:_may_reboot",
             "_ is None or _ is None or not _.offering.market.is_prepaid",
         ),
+        becomes(
+            "core.fleet.ladder:next_step",
+            "RepairStep.REBOOT if _.offering.market.is_prepaid else RepairStep.REPLACE",
+            "RepairStep.REBOOT",
+        ),
     ),
     fault(
         "a node that does not boot rests its offering for every pool",
