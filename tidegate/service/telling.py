@@ -19,6 +19,7 @@ from tidegate.core.model.notice import (
     Notice,
     NoticeCode,
     Told,
+    key_of,
     still_told,
 )
 from tidegate.ports import Clock, Notices
@@ -130,7 +131,7 @@ class Teller:
 
     def _with_end(self, notice: Notice, told: Told) -> Notice:
         """Who runs the cluster reads what the owner heard."""
-        mail = told.mails.get(f"{NoticeCode.OWN_GPUS_IDLE}/{notice.cause}")
+        mail = told.mails.get(key_of(NoticeCode.OWN_GPUS_IDLE, notice.cause))
         if notice.code is not NoticeCode.GPUS_IDLE or mail is None or self.owners is None:
             return notice
         said = said_of(mail.end, self.owners.mail.sender)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tidegate.core.explain.history import EventKind, LookEvent
 from tidegate.core.model.durations import moment
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.notice import Mail, MailEnd, Notice, NoticeCode, Told
+from tidegate.core.model.notice import Mail, MailEnd, Notice, NoticeCode, Told, key_of
 from tidegate.core.model.slurm import Job
 
 # More is for `squeue --me`; a mail is read on a phone.
@@ -21,9 +21,9 @@ def mail_text(cluster: str, about: Sequence[Notice]) -> tuple[str, str]:
     return f"Tidegate {cluster}: GPUs of your {jobs} idle", "\n\n".join([*named, *more, foot])
 
 
-def key_of(job: Job) -> str:
-    """Of the notice to the owner of a job whose GPUs idle, once for each run."""
-    return f"{NoticeCode.OWN_GPUS_IDLE}/{job.job_id}/{job.restarts}"
+def run_of(job: Job) -> str:
+    """The cause of what is told of idle GPUs: once for each run of a job."""
+    return f"{job.job_id}/{job.restarts}"
 
 
 @frozen
@@ -35,7 +35,7 @@ class OwnerMails:
 
     def about(self, job: Job) -> str:
         """Of the run of a job whose GPUs idle."""
-        key = key_of(job)
+        key = key_of(NoticeCode.OWN_GPUS_IDLE, run_of(job))
         if mail := self.told.mails.get(key):
             return f"{said_of(mail.end, self.sender)} ({moment(mail.at_s)} UTC)"
         if key in self.told.at_s:  # a version that did not remember the mail's end has written

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from tidegate.core.explain.block_ends import block_ends
 from tidegate.core.explain.idle_gpus import idle_owners, idle_runs
+from tidegate.core.explain.mail import run_of
 from tidegate.core.explain.overview import BUDGET_WARNS_AT
 from tidegate.core.fleet.findings import doubted_checks
 from tidegate.core.fleet.members import members
@@ -94,9 +95,9 @@ def _idle(snapshot: Snapshot) -> Iterator[Notice]:
         many = f"{gpus} GPU{'s' * (gpus != 1)}"
         said = f"job {job.job_id} of {job.user} has had {many} idle for {span(idle_s)}"
         sentence = f"{said}; tidegate why {job.job_id} says what follows"
-        yield Notice(NoticeCode.GPUS_IDLE, f"{job.job_id}/{job.restarts}", sentence)
+        yield Notice(NoticeCode.GPUS_IDLE, run_of(job), sentence)
 
 
 def _own_idle(snapshot: Snapshot) -> Iterator[Notice]:
     for job, sentence in idle_owners(snapshot):
-        yield Notice(NoticeCode.OWN_GPUS_IDLE, f"{job.job_id}/{job.restarts}", sentence, job.user)
+        yield Notice(NoticeCode.OWN_GPUS_IDLE, run_of(job), sentence, job.user)

@@ -52,7 +52,11 @@ class Notice:
 
     @property
     def key(self) -> str:
-        return f"{self.code}/{self.cause}"
+        return key_of(self.code, self.cause)
+
+
+def key_of(code: NoticeCode, cause: str) -> str:
+    return f"{code}/{cause}"
 
 
 @frozen
