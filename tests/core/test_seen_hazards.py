@@ -10,6 +10,7 @@ import pytest
 from tests.core.reading import launches, why
 from tests.make import NOW_S, T4, cluster, instance, job, node, offering, pool, record, snapshot
 from tidegate.core.explain.overview import overview
+from tidegate.core.model.cluster import HAZARD_MAX_PER_HOUR
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.ledger import InterruptionLoss, NodeRecord, Phase
 from tidegate.core.model.plan import COUNTED, Learn, Plan
@@ -17,7 +18,6 @@ from tidegate.core.model.pool_history import PoolHistory, SpotSeen
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.seen_hazards import (
     HALF_LIFE_S,
-    MOST_PER_HOUR,
     estimate,
     seen_hazards,
     settled,
@@ -278,8 +278,8 @@ def test_absurd_counts_give_a_hazard_that_can_be_meant(
 
     for each in (seen, now):
         found = estimate(each, file_per_hour)
-        assert 0 <= found <= MOST_PER_HOUR
-        assert stepped(found, file_per_hour) <= MOST_PER_HOUR
+        assert 0 <= found <= HAZARD_MAX_PER_HOUR
+        assert stepped(found, file_per_hour) <= HAZARD_MAX_PER_HOUR
     assert now.until_s == NOW_S
     assert 0 <= now.node_hours <= seen.node_hours + 500
 

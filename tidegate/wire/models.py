@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from tidegate.core.model.cluster import Cluster, Timings
+from tidegate.core.model.cluster import HAZARD_MAX_PER_HOUR, Cluster, Timings
 from tidegate.wire import names
 from tidegate.wire.beside import Beside, TrafficModel
 from tidegate.wire.budget_models import SpendingBudgetModel, budgets
@@ -53,7 +53,7 @@ _TIMINGS = Timings()
 ORPHAN_MIN_S = 900.0
 
 Ratio = Annotated[float, Field(ge=0.001, le=1)]
-Hazard = Annotated[float, Field(ge=0, le=60)]
+Hazard = Annotated[float, Field(ge=0, le=HAZARD_MAX_PER_HOUR)]
 
 # EC2 gives two minutes. A planner's time-out and the agent's heartbeat bound the others.
 NoticeSeconds = Annotated[float, Field(ge=1, le=120)]

@@ -18,6 +18,7 @@ from tidegate.core.model.waiting import Waiting
 # file says. The Spot Advisor's worst bucket (over 20 % a month) is 0.0003; single GPU types
 # were seen far above it, so this leans towards on-demand for long jobs that lose all.
 DEFAULT_HAZARD_PER_HOUR = 0.05
+HAZARD_MAX_PER_HOUR = 60
 
 # LBNL's Node Health Check: its helper drains with this prefix.
 DEFAULT_HEALTH_REASONS = ("NHC:",)

@@ -18,15 +18,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import exp2, inf, log
 
-from tidegate.core.model.cluster import DEFAULT_HAZARD_PER_HOUR, Cluster
+from tidegate.core.model.cluster import DEFAULT_HAZARD_PER_HOUR, HAZARD_MAX_PER_HOUR, Cluster
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.core.model.pool_history import SpotSeen
 from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.offers.cost import SECONDS_PER_HOUR
 
 HALF_LIFE_S = 14 * 86400.0
-HOUR_S = 3600.0
 
 PRIOR_EVENTS, PRIOR_HOURS = 1.0, 200.0
 
@@ -38,9 +38,6 @@ STORM_SHARE = 0.5
 # Estimates are rounded, as factors beside the file's word: plans share what they have found for
 # equal hazards, and every node-hour would make another one.
 STEP = 1.5
-
-# As a cluster file may say at most.
-MOST_PER_HOUR = 60.0
 
 
 @frozen
@@ -171,7 +168,7 @@ def estimate(seen: SpotSeen, file_per_hour: float) -> float:
         return most
     prior_hours = min(prior_hours, PRIOR_HOURS)
     more = (seen.storms - 1.0 - file_per_hour * hours) / (prior_hours + hours)
-    return min(file_per_hour + max(more, 0.0), MOST_PER_HOUR)
+    return min(file_per_hour + max(more, 0.0), HAZARD_MAX_PER_HOUR)
 
 
 def stepped(per_hour: float, file_per_hour: float) -> float:
@@ -181,7 +178,7 @@ def stepped(per_hour: float, file_per_hour: float) -> float:
         return per_hour
     steps = round(log(per_hour / about, STEP))
     found = about * STEP**steps if steps or not file_per_hour else file_per_hour
-    return min(found, MOST_PER_HOUR)
+    return min(found, HAZARD_MAX_PER_HOUR)
 
 
 def _judged(cluster: Cluster, offering: Offering, seen: Sequence[SpotSeen]) -> SeenHazard:
@@ -210,7 +207,7 @@ def _hours(begin_s: float, end_s: float, now_s: float) -> float:
     """So many hours, each as much as it counts now."""
     if begin_s >= end_s:
         return 0.0
-    most = HALF_LIFE_S / log(2) / HOUR_S
+    most = HALF_LIFE_S / log(2) / SECONDS_PER_HOUR
     return most * (_fade(now_s - end_s) - _fade(now_s - begin_s))
 
 
