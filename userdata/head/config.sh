@@ -94,9 +94,7 @@ apply() {
     # The head has no GPU, but slurmctld waits up to 60 s for a file that is not there.
     put_file /etc/slurm/gres.node.conf 644 </dev/null
     if [[ -e $OWED ]] && systemctl is-active --quiet slurmctld; then
-        await_accounting
         make_qos
-        rm -f "$OWED"
         restart_or_go_back
         place_the_placeless
     fi
@@ -129,6 +127,8 @@ await_accounting() {
 
 restart_or_go_back() {
     local try
+    await_accounting
+    rm -f "$OWED"
     systemctl restart slurmctld || true
     for ((try = 0; try < 100; try++)); do
         [[ $(timeout 5 scontrol ping 2>&1) != *'is UP'* ]] || return 0
