@@ -127,3 +127,48 @@ def test_the_notebook_s_own_file_can_be_read() -> None:
     file = RECIPE / "jupyter_server_config.py"
 
     compile(file.read_text(), str(file), "exec")
+
+
+# Slurm's commands as `hand-over` asks them: job 7, and what the other cluster answers.
+SLURM = """#!/bin/bash
+echo "${0##*/} $1" >>told
+case "${0##*/} $1" in
+    "scontrol show") echo "JobId=7 MORE JobState=STATE Reason=None" ;;
+    sbatch*) [[ $SLURM_CONF == far.conf ]] && THERE ;;
+esac
+"""
+HELD = ["scontrol show", "scontrol write", "scontrol hold", "scontrol show"]
+SENT = [*HELD, "sbatch --parsable"]
+
+
+@pytest.mark.parametrize(
+    ("state", "more", "there", "asked", "said"),
+    [
+        ("PENDING", "", "echo 9", [*SENT, "scancel 7"], "is job 9 of the other"),
+        ("PENDING", "", "exit 1", SENT, "scontrol release 7"),
+        # Slurm holds what runs as well, and says nothing.
+        ("RUNNING", "", "echo 9", [*HELD, "scontrol release"], "it has begun"),
+        ("PENDING", "ArrayJobId=7 ArrayTaskId=1-3", "echo 9", ["scontrol show"], "an array"),
+        ("PENDING", "HetJobId=7", "echo 9", ["scontrol show"], "heterogeneous"),
+    ],
+)
+def test_a_job_is_handed_over_while_it_waits_and_never_waits_in_both_clusters(
+    tmp_path: Path, state: str, more: str, there: str, asked: list[str], said: str
+) -> None:
+    for name in ("scontrol", "sbatch", "scancel"):
+        text = SLURM.replace("MORE", more).replace("STATE", state).replace("THERE", there)
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "far.conf").touch()
+
+    done = subprocess.run(
+        [ROOT / "docs/recipes/second-region/hand-over.sh", "7", "far.conf", "-t", "60"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+    )
+
+    assert (tmp_path / "told").read_text().splitlines() == asked
+    assert said in done.stdout + done.stderr
+    assert (done.returncode == 0) == ("scancel 7" in asked)

@@ -222,7 +222,8 @@ def test_a_faulty_pool_does_not_hide_the_problems_of_the_others(tmp_path):
         "pools.u4.capacity_types missing: spot, on-demand, reserved, capacity-block, "
         "interruptible-capacity-reservation; "
         "tried in this order",
-        "pools.t4.zones[0] us-west-2a is not a zone of us-east-1",
+        "pools.t4.zones[0] us-west-2a is not a zone of us-east-1; for nodes in us-west-2 see"
+        " docs/second-region.md",
     ]
 
 

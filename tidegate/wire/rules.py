@@ -17,6 +17,7 @@ from tidegate.wire.kept_rules import KEPT_RULES
 from tidegate.wire.monitoring import remote_write_problems
 from tidegate.wire.partition_rules import PARTITION_RULES
 from tidegate.wire.parts import Parts, parts_of
+from tidegate.wire.places import REGIONS
 from tidegate.wire.pool_models import LimitsModel, PoolModel
 from tidegate.wire.prices import price_usd_per_hour
 from tidegate.wire.problems import Place, Problem, and_, did_you_mean
@@ -104,7 +105,8 @@ def _zones(parts: Parts) -> Iterator[Problem]:
             places[("pools", name, "zones", index)] = zone
     for place, zone in places.items():
         if parts.region and not _is_in_region(zone, parts.region):
-            yield Problem(place, f"{zone} is not a zone of {parts.region}")
+            why = _one_region(zone) if place[0] == "pools" else ""
+            yield Problem(place, f"{zone} is not a zone of {parts.region}{why}")
         elif subnets is not None and zone not in subnets:
             yield Problem(place, f"{zone} has no subnet in network.subnets")
         elif parts.region and subnets is None and not zone.removeprefix(parts.region).isalpha():
@@ -137,6 +139,12 @@ def _monitoring(parts: Parts) -> Iterator[Problem]:
         yield Problem(("monitoring", "prometheus"), text)
     if parts.monitoring and parts.region and parts.network:
         yield from remote_write_problems(parts.monitoring, parts.region, parts.network)
+
+
+def _one_region(zone: str) -> str:
+    """What to do instead, for who means it; nothing where AWS has no such region."""
+    other = next((each for each in REGIONS if _is_in_region(zone, each)), "")
+    return f"; for nodes in {other} see docs/second-region.md" if other else ""
 
 
 def _is_in_region(zone: str, region: str) -> bool:

@@ -20,7 +20,8 @@ EXAMPLES = (
 
 # What no figure says.
 NOTES = (
-    "a cluster is in one region: a second one is another cluster, with a head and files of its own",
+    "a cluster is in one region: a second one is another cluster, with a head and files of its own"
+    " (docs/second-region.md)",
     "files on EFS and FSx stay where they are: what is read across regions is in no figure",
     "whether EC2 has the instances there when they are asked for, no price says",
     "prices read from AWS are those of now; files of --market may hold those of the history's days",
