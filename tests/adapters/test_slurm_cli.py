@@ -38,6 +38,23 @@ def test_associations_are_asked_for_only_where_there_are_any(accounting, is_aske
     assert reading.associations == ()
 
 
+def test_of_a_federation_its_own_cluster_alone_is_asked():
+    """With `fed_display` the others' jobs show too, and nodes would be bought for them here."""
+    asked: list[Sequence[str]] = []
+
+    def run(argv: Sequence[str], timeout_s: float) -> Finished:
+        asked.append(argv)
+        return Finished(0, "slurm-wlm 22.05.8" if argv[-1] == "--version" else "", "")
+
+    slurm = SlurmCli(run)
+    slurm.read()
+    slurm.poke(["i-01"])
+
+    shown = [argv for argv in asked if argv[0] in ("squeue", "sinfo") and argv[-1] != "--version"]
+    assert {argv[0] for argv in shown} == {"squeue", "sinfo"}
+    assert [argv for argv in shown if argv[1] != "--local"] == []
+
+
 JOB = {
     **dict.fromkeys(FIELDS, "N/A"),
     "JobID": "7",

@@ -49,6 +49,9 @@ _NO_ANSWER = re.compile(
     re.IGNORECASE,
 )
 _UNKNOWN_NODE = "Invalid node name"
+# With FederationParameters=fed_display they show all clusters of a federation: jobs for which
+# nodes would be bought here, and partitions of the same name (docs/real-slurm.md, m).
+_OF_FEDERATION = ("squeue", "sinfo")
 
 
 def _said(reason: str) -> tuple[str, str]:
@@ -322,6 +325,8 @@ class SlurmCli:
         return self._version
 
     def _ask(self, argv: Sequence[str]) -> str:
+        if argv[0] in _OF_FEDERATION:
+            argv = [argv[0], "--local", *argv[1:]]
         done = self._run(argv, READ_TIMEOUT_S)
         if done.code != 0:
             raise SlurmUnavailable(f"{' '.join(argv[:3])} failed: {done.complaint}")
