@@ -53,12 +53,17 @@ def bare(word: str) -> str:
     return word.removesuffix(".service").removesuffix(".timer")
 
 
-def is_alive(pid_file: str) -> bool:
+def signal_to(pid_file: str, number: int, group: bool = False) -> bool:
+    """Whether there was somebody whom it reached: what runs may end at any moment."""
     try:
-        os.kill(int(read(pid_file)), 0)
+        os.kill(int(read(pid_file)) * (-1 if group else 1), number)
     except (OSError, ValueError):
         return False
     return True
+
+
+def is_alive(pid_file: str) -> bool:
+    return signal_to(pid_file, 0)
 
 
 def is_active(name: str) -> bool:
@@ -274,15 +279,12 @@ def stop(name: str) -> int:
     """SIGTERM, and SIGKILL for who does not heed it; a oneshot's children too."""
     remove(remains_file_of(name))
     pid_file = pid_file_of(name)
-    if setting(read_unit(name), "Type") == "oneshot" and is_alive(pid_file):
-        os.killpg(int(read(pid_file)), signal.SIGTERM)
     deadline_s = time.monotonic() + STOP_PATIENCE_S
-    if is_alive(pid_file):
-        os.kill(int(read(pid_file)), signal.SIGTERM)
+    signal_to(pid_file, signal.SIGTERM, group=setting(read_unit(name), "Type") == "oneshot")
     while is_alive(pid_file):
         time.sleep(0.01)
         if time.monotonic() > deadline_s:
-            os.kill(int(read(pid_file)), signal.SIGKILL)
+            signal_to(pid_file, signal.SIGKILL)
     return 0
 
 
