@@ -86,6 +86,18 @@ def test_each_xid_has_one_row_with_a_verdict_and_a_remedy() -> None:
             "SXid 20034 of an NVSwitch: Fatal, Link 30 LTSSM Fault Up",
         ),
         (
+            "[   12.3] ip-10-0-0-7 kernel: nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 22003, Fatal,"
+            " Link 00 Minion Halt",
+            "drain",
+            "SXid 22003 of an NVSwitch: Micro-controller of a switch has halted (NVIDIA's remedy:",
+        ),
+        (
+            "[   5.0] n kernel: process '/home/x/nvidia-nvswitch0: SXid (a): 22003, ' has an"
+            " executable stack",
+            "ignore",
+            "",
+        ),
+        (
             "[   5.0] n kernel: process '/home/x/NVRM: Xid (a): 79, ' has an executable stack",
             "ignore",
             "",
@@ -100,6 +112,14 @@ def test_a_line_is_judged(line: str, verdict: str, says: str) -> None:
     assert found == verdict
     assert finding.startswith(says)
     assert len(finding) < SENTENCE_MAX_CHARS
+
+
+def test_what_is_fatal_to_all_gpus_drains_and_what_is_fatal_to_some_links_does_not() -> None:
+    """By NVIDIA's Fabric Manager guide; above the Xids, which end below 200."""
+    codes = {int(code) for code, *_ in ROWS if int(code) > 1000}
+
+    assert codes == {10003, 12020, 22003, 22011, *range(23001, 23018)}
+    assert {verdict for code, verdict, *_ in ROWS if int(code) in codes} == {"drain"}
 
 
 def test_what_a_program_does_wrong_ends_no_node() -> None:

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034  # judge's answers are read by who calls it
 # What a line of the kernel's log says about the GPUs and the switches between them, about AWS's own
-# accelerators, disks, or EFA devices. Errors of the switches (SXid) are told alone: links fail and come
-# back when a driver starts, and where jobs suffer the GPUs have an Xid of their own (74, 144 to 150).
+# accelerators, disks, or EFA devices. Most errors of the switches (SXid) are told alone: links fail and
+# come back when a driver starts, and where jobs suffer the GPUs have an Xid of their own (74, 144 to 150).
 
 readonly ERRORS_DIR=${BASH_SOURCE[0]%/*}
 # What a line that is judged holds, one a line, for grep -F.
@@ -89,7 +89,7 @@ set_disk() {
 # sentence in `finding`, and in `source` who says it (xid, neuron, nvme or efa). A line that is about
 # none of them gets "ignore" and no subject.
 judge() {
-    local line=$1 remedy words
+    local line=$1 remedy words said
     verdict=ignore subject='' finding='' source=xid
     # The driver's own word, and not what the kernel repeats of a file's name: at the line's beginning,
     # or behind who said it.
@@ -99,9 +99,11 @@ judge() {
         [[ $verdict != says ]] || judge_by_words "$line"
         finding="$subject: $words"
         [[ $verdict != drain ]] || finding+=" (NVIDIA's remedy: $remedy)"
-    elif [[ $line =~ nvidia-nvswitch[0-9]*:\ SXid\ \([^\)]*\):\ ([0-9]+),\ (.*) ]]; then
-        verdict=tell subject="SXid ${BASH_REMATCH[1]}"
-        finding="$subject of an NVSwitch: ${BASH_REMATCH[2]}"
+    elif [[ $line =~ ^(\[[\ 0-9.]+\]\ [^\ ]+\ (kernel:\ )?)?nvidia-nvswitch[0-9]*:\ SXid\ \([^\)]*\):\ ([0-9]+),\ (.*) ]]; then
+        subject="SXid ${BASH_REMATCH[3]}" said=${BASH_REMATCH[4]//[\[\]\"=]/ }
+        read -r verdict remedy words <<<"${ERRORS[${BASH_REMATCH[3]}]:-tell none ${said:0:160}}"
+        finding="$subject of an NVSwitch: $words"
+        [[ $verdict != drain ]] || finding+=" (NVIDIA's remedy: $remedy)"
     # The runtime has the driver write it, maybe behind the time. After a path or a quote it is a name
     # that somebody gave a file.
     elif [[ $line =~ ^[^/\'\"]*(^|\ )NEURON_HW_ERR=([A-Z_]+)(\ |$) ]]; then
