@@ -12,14 +12,25 @@ from tests.core.test_idle_gpus import idle
 from tests.core.test_idle_gpus_explained import seen as with_idle
 from tests.core.test_rollout import FIRST, world
 from tests.make import NOW_S, job, snapshot
-from tidegate.core.explain.notices import WAITS_MAX, notices
+from tidegate.core.explain.notices import IDLE_MAX, WAITS_MAX, notices
 from tidegate.core.model.calendar import Wanted
-from tidegate.core.model.notice import TOLD_KEPT_S, Notice, NoticeCode, Told, still_told
+from tidegate.core.model.gpu_use import GpuUse
+from tidegate.core.model.notice import (
+    TOLD_KEPT_S,
+    Mail,
+    MailEnd,
+    Notice,
+    NoticeCode,
+    Told,
+    key_of,
+    still_told,
+)
 from tidegate.core.model.rollout import RolloutCode
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.spend import day_of
 from tidegate.core.planner import plan
+from tidegate.wire.records import TOLD, encode
 
 HOUR_S = 3600.0
 WAIT_S = 2 * HOUR_S
@@ -154,6 +165,28 @@ def test_gpus_that_idle_are_told_of_once_a_run() -> None:
     assert first.sentence.startswith("job 9 of ada has had 1 GPU idle for 2.0 h")
     assert first.key != again.key
     assert (first.user, own.code, own.user) == ("", NoticeCode.OWN_GPUS_IDLE, "ada")
+
+
+def test_however_many_idle_one_record_holds_what_was_told_and_the_longest_stay_in_it() -> None:
+    """Ids of array tasks as long as they get."""
+    longest = replace(idle(1), gpu_use=GpuUse(NOW_S - 10_000, ((60, NOW_S - 9_000),)))
+    others = [
+        replace(idle(), job_id=f"10000000_{1_000_000 + number}") for number in range(IDLE_MAX + 50)
+    ]
+    busy = with_idle(*others, longest)
+
+    found = notices(busy, plan(snapshot()), wait_s=WAIT_S)
+
+    own = [each.key for each in found if each.code is NoticeCode.OWN_GPUS_IDLE]
+    waits = [key_of(NoticeCode.JOB_WAITS, f"10000000_{number}") for number in range(WAITS_MAX)]
+    at_s = 1795781640.123456
+    every = Told(
+        dict.fromkeys([*waits, *(each.key for each in found)], at_s),
+        dict.fromkeys(own, Mail(MailEnd.RECIPIENT_UNVERIFIED, at_s)),
+    )
+    assert (len(found), len(own)) == (2 * IDLE_MAX, IDLE_MAX)
+    assert own[0] == "own-gpus-idle/1/0"
+    assert len(encode(TOLD, every)) < 400_000
 
 
 def test_jobs_that_have_started_are_forgotten_and_budgets_are_not() -> None:

@@ -30,7 +30,7 @@ def about_idle_gpus(
 
 def idle_jobs(snapshot: Snapshot) -> Iterator[str]:
     """Of all jobs in one sentence, those that idle longest first."""
-    idle = sorted(_idle(snapshot), key=lambda each: (-each[2], each[0].job.job_id))
+    idle = _idle(snapshot)
     if not idle:
         return
     named = [f"{each.job.job_id} of {each.job.user} ({span(idle_s)})" for each, _, idle_s in idle]
@@ -65,7 +65,7 @@ def idle_owners(snapshot: Snapshot) -> Iterator[tuple[Job, str]]:
 
 
 def _idle(snapshot: Snapshot) -> list[tuple[GpuJob, IdleRule, float]]:
-    """The jobs, the rule by which they idle, and for how many seconds."""
+    """The jobs, the rule by which they idle, and for how many seconds; the longest first."""
     if snapshot.digest is None:
         return []
     policy = snapshot.cluster.idle_gpus or IdleGpus()
@@ -76,7 +76,7 @@ def _idle(snapshot: Snapshot) -> list[tuple[GpuJob, IdleRule, float]]:
         idle_s = snapshot.digest.written_at_s - since_s if since_s is not None else 0.0
         if rule and idle_s >= rule.after_s:
             found.append((each, rule, idle_s))
-    return found
+    return sorted(found, key=lambda each: (-each[2], each[0].job.job_id))
 
 
 def _sentences(idle: GpuJob, rule: IdleRule, idle_s: float, snapshot: Snapshot) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """What people should be told without having asked: what is so now, whether told before or not."""
 
 from collections.abc import Iterator
+from itertools import islice
 
 from tidegate.core.explain.block_ends import block_ends
 from tidegate.core.explain.idle_gpus import idle_owners, idle_runs
@@ -16,9 +17,10 @@ from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import Why
 from tidegate.core.offers.spend import spending
 
-# Those that have waited longest. All that were told of are remembered in one record, which
-# DynamoDB bounds to 400 KB.
-WAITS_MAX = 2000
+# Those that have waited, or idled, longest: none of them leaves its place to another. All that
+# were told of are remembered in one record, which DynamoDB bounds to 400 KB; of a run that idles it
+# holds two keys and what became of the mail.
+WAITS_MAX, IDLE_MAX = 2000, 1000
 
 # Somebody wants the job to wait: the calendar; or, where no obstacle is ours, its user, an operator
 # or a limit, as squeue says.
@@ -91,7 +93,7 @@ def _blocks(snapshot: Snapshot) -> Iterator[Notice]:
 
 
 def _idle(snapshot: Snapshot) -> Iterator[Notice]:
-    for job, gpus, idle_s in idle_runs(snapshot):
+    for job, gpus, idle_s in islice(idle_runs(snapshot), IDLE_MAX):
         many = f"{gpus} GPU{'s' * (gpus != 1)}"
         said = f"job {job.job_id} of {job.user} has had {many} idle for {span(idle_s)}"
         sentence = f"{said}; tidegate why {job.job_id} says what follows"
@@ -99,5 +101,5 @@ def _idle(snapshot: Snapshot) -> Iterator[Notice]:
 
 
 def _own_idle(snapshot: Snapshot) -> Iterator[Notice]:
-    for job, sentence in idle_owners(snapshot):
+    for job, sentence in islice(idle_owners(snapshot), IDLE_MAX):
         yield Notice(NoticeCode.OWN_GPUS_IDLE, run_of(job), sentence, job.user)
