@@ -109,6 +109,20 @@ def test_a_job_ran_before_its_node_was_noted_as_joined():
     assert found[TimeUse.BOOT] == near(10 / 60 * 4)
 
 
+def test_a_node_that_was_stopped_boots_again_whoever_ran_there_before():
+    started_s = START_S + 86_400
+    again = line(
+        launched_at_s=started_s,
+        joined_at_s=started_s + 300,
+        since_s=started_s,
+        until_s=started_s + 900,
+    )
+
+    found = list(allocated((again,), (run(),), TYPES, started_s, started_s + 900))
+
+    assert usd(found) == {TimeUse.BOOT: near(300 / 3600 * 4), TimeUse.IDLE: near(600 / 3600 * 4)}
+
+
 def test_a_gang_pays_on_each_of_its_nodes_at_the_price_of_each():
     gang = run(nodes=("i-1", "i-2"), gpus=4.0)
     dearer = line(instance_id="i-2", usd_per_hour=8.0)

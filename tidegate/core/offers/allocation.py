@@ -125,8 +125,10 @@ def _of_bill(
     if start_s >= end_s:
         return
     joined_at_s = end_s if bill.joined_at_s is None else bill.joined_at_s
-    # A job runs on no node that Slurm does not have, whatever was noted of it.
-    joined_at_s = min([joined_at_s, *(run.started_at_s for run in runs)])
+    # A job runs on no node that Slurm does not have, whatever was noted of it; one that was stopped
+    # and started again boots again, whoever ran there before.
+    of_now = (run.started_at_s for run in runs if run.ended_at_s > bill.launched_at_s)
+    joined_at_s = min([joined_at_s, *of_now])
     bounds = {start_s, end_s, joined_at_s, *_midnights(start_s, end_s)}
     for run in runs:
         bounds |= {run.started_at_s, run.ended_at_s}
