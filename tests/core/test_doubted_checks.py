@@ -73,10 +73,26 @@ def lifted(seen: Snapshot) -> Snapshot:
         ("tidegate: it takes jobs (open) : Epilog error", "Epilog error"),
         ("dcgm GPU 3 failed: 7", "dcgm GPU # failed: #"),
         (f"{CHECK} : Not responding", "NHC: check_fs_used"),
+        ("dcgm: node i-0a1b2c3d4e5f60718 has a bad GPU", "dcgm: node # has a bad GPU"),
+        ("dcgm: GPU-b850f46d-d5ea-c752-ddf3-c4453e44d3f7 is slow", "dcgm: GPU-# is slow"),
+        ("dcgm: that at 0000:1b:00.0 of ip-10-0-0-7 is slow", "dcgm: that at # of ip-# is slow"),
+        ("NHC: check_hw_eth eth0 on a bad face", "NHC: check_hw_eth eth# on a bad face"),
     ],
 )
 def test_a_check_has_one_name_for_all_nodes_that_it_drains(reason: str, check: str) -> None:
     assert check_of(sick("i-1", reason)) == check
+
+
+def test_a_check_that_names_the_node_in_its_first_words_is_one_check() -> None:
+    names = [f"i-0{letter}{letter}c0ffee" for letter in "abcdefabcd"]
+    names = [f"{name}{number}" for number, name in enumerate(names)]
+
+    seen = fleet([sick(name, f"NHC: node {name} has no eth0") for name in names])
+
+    (history,) = remembering(seen, plan(seen)).pool_history
+
+    assert len(history.findings) == 2
+    assert [each.found for each in history.stopped_checks] == [2]
 
 
 def test_of_ten_that_one_check_drains_at_once_a_fifth_goes_and_the_rest_is_held_back() -> None:

@@ -34,8 +34,12 @@ _SLURMS_OWN = re.compile(
 # launches of its template do about it is another rule (`templates`).
 _MISFIT = re.compile(r"Low |CoreSpec differ|Invalid KNL|Reported active features|gres/")
 
-# A check's own name, where it writes more than that.
+# A check's own name, where it writes more than that: numbers, and words of hex digits, are of one
+# node or device (an instance's id, a GPU's UUID, an address on the bus or in the network).
 CHECK_MAX_CHARS = 60
+_OF_ONE = re.compile(
+    r"(?<![A-Za-z0-9])(?:i-)?(?=[0-9a-f:.-]*\d)[0-9a-f](?:[0-9a-f:.-]*[0-9a-f])?(?![A-Za-z0-9])|\d+"
+)
 
 
 class Hand(Enum):
@@ -64,13 +68,14 @@ def is_misfit(node: Node) -> bool:
 
 def check_of(node: Node) -> str:
     """The name of the check that drained the node, the same for all that it drains: Slurm's own
-    words, or what stands before the second colon (`NHC: check_fs_used`), with # for numbers.
+    words, or what stands before the second colon (`NHC: check_fs_used`), with # for numbers and
+    for what names the node.
     """
     said = sentence_of(node.reason)
     if found := _SLURMS_OWN.match(said):
         return found[0]
     name = ": ".join(said.split(": ", 2)[:2])
-    return re.sub(r"\d+", "#", name)[:CHECK_MAX_CHARS] or "no reason given"
+    return _OF_ONE.sub("#", name)[:CHECK_MAX_CHARS] or "no reason given"
 
 
 def is_a_check(check: str) -> bool:
