@@ -191,7 +191,7 @@ def worsened(machine: Machine) -> dict[str, Any]:
     wait_for(lambda: "health: disk" in machine.console.read_text())
     wait_for(lambda: "through" in machine.run(["cat", "/run/said"]).stdout)
     wait_for(lambda: "DRAIN" in show_nodes(machine)[node]["State"])
-    said = machine.run(["cat", "/run/said"]).stdout.split()
+    said = machine.run(["cat", "/run/said"]).stdout.splitlines()
     is_same = slurmd == machine.run(main_slurmd).stdout != ""
     return seen | {"disk": reason(machine), "slurmd": is_same, "job": said}
 

@@ -16,10 +16,19 @@ RUN_DIR={folder} INSTANCE_ID=i-1
 console() {{ echo "$*" >>{folder}/console; }}
 """
 SLURM = """#!/bin/sh
-case $* in *update*) echo "$*" >>{folder}/asked ;; *) echo "NodeName=i-1 State=MIXED" ;; esac
+case $* in
+    *update*) echo "$*" >>{folder}/asked ;;
+    *notify*) echo "$*" >>{folder}/told ;;
+    *) echo "NodeName=i-1 State=MIXED" ;;
+esac
+"""
+QUEUE = """#!/bin/sh
+sleep 1
+case $* in *"-w i-1 -t R "*) printf '7\\n12\\n' ;; esac
 """
 JOURNAL = "#!/bin/sh\nexec tail -n +1 -F {folder}/log\n"
 TIMEOUT = "nvme nvme0: I/O {} QID 2 timeout, aborting"
+XID = "NVRM: Xid (PCI:0000:00:1e): {}, pid=7, name=x"
 FATAL = "critical medium error, dev nvme1n1, sector {} op 0x0:(READ) flags 0x0 phys_seg 1"
 
 
@@ -31,7 +40,8 @@ def watching(folder: Path) -> Iterator[None]:
         (folder / "disks").write_text("nvme0 root\nnvme1 store\n")
         (folder / "log").touch()
         (folder / "lib.sh").write_text(LIB.format(folder=folder))
-        for name, text in (("scontrol", SLURM), ("journalctl", JOURNAL)):
+        stand_ins = (("scontrol", SLURM), ("squeue", QUEUE), ("journalctl", JOURNAL))
+        for name, text in stand_ins:
             (folder / name).write_text(text.format(folder=folder))
             (folder / name).chmod(0o755)
     env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
@@ -84,6 +94,20 @@ def test_a_device_that_says_the_same_again_and_again_is_told_to_slurm_once(tmp_p
         assert wait_for(lambda: len(lines_of(tmp_path / "judged")) == 500)
 
     assert len(lines_of(tmp_path / "asked")) == 1
+
+
+def test_whose_jobs_run_there_reads_it_once_and_no_drain_waits_for_that(tmp_path: Path) -> None:
+    with watching(tmp_path):
+        says(tmp_path, XID.format(79), FATAL.format(8), XID.format(31), XID.format(79))
+        assert wait_for(lambda: len(lines_of(tmp_path / "asked")) == 2)
+        assert not lines_of(tmp_path / "told")
+        assert wait_for(lambda: len(lines_of(tmp_path / "told")) == 4)
+
+    told = [line for line in lines_of(tmp_path / "told") if "Xid 79" in line]
+    begins = "Tidegate: node i-1 was found sick, and no new job starts there: xid: Xid 79: GPU"
+    assert [line.split(" (")[0] for line in told] == [
+        f"notify {job} {begins} has fallen off the bus" for job in (7, 12)
+    ]
 
 
 def test_a_watch_that_is_started_again_repeats_nothing(tmp_path: Path) -> None:

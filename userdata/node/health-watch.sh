@@ -3,8 +3,8 @@
 # Drains this node as soon as the kernel's log says that a GPU, a Neuron device, an instance store or an
 # EFA device is of no use, and when a check of Slurm's health program or epilog finds it sick: those
 # write what they saw into $SICK, since Slurm advises against its own commands in them. Nothing is
-# killed: the jobs that run go on. What was judged once is not judged again, so a person who mends a
-# node can open it.
+# killed: the jobs that run go on, and whose they are reads it in their output. What was judged once is
+# not judged again, so a person who mends a node can open it.
 set -uo pipefail
 cd "${BASH_SOURCE[0]%/*}/.." || exit 1
 # shellcheck source=/dev/null
@@ -31,11 +31,25 @@ is_kept() {
 
 drain() {
     console "health: $1"
-    until is_kept || timeout 10 scontrol update nodename="$INSTANCE_ID" state=drain \
-        reason="tidegate-health: $1"; do
-        sleep 1
+    until is_kept; do
+        timeout 10 scontrol update nodename="$INSTANCE_ID" state=drain reason="tidegate-health: $1" || {
+            sleep 1
+            continue
+        }
+        # Beside the watch: a Slurm that is slow must not delay the next drain.
+        tell "$1" &
+        return
     done
 }
+
+# tell SENTENCE: in the output of the jobs that run here. A job that has just ended is no mistake.
+tell() {
+    local job
+    for job in $(timeout 10 squeue -h -w "$INSTANCE_ID" -t R -o %A); do
+        timeout 10 scontrol notify "$job" \
+            "Tidegate: node $INSTANCE_ID was found sick, and no new job starts there: $1"
+    done
+} 2>/dev/null
 
 # A line of the log begins with the time since the start of the machine, and comes again when this
 # watcher is started again. What is only told is told once for each number, or device and words. No
