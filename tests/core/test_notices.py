@@ -8,6 +8,8 @@ from tests.core import test_block_ends as blocks
 from tests.core import test_spend as budgets
 from tests.core.test_doubted_checks import all_sick, remembering
 from tests.core.test_drift import NEW
+from tests.core.test_holds import fleet as holding
+from tests.core.test_holds import held
 from tests.core.test_idle_gpus import idle
 from tests.core.test_idle_gpus_explained import seen as with_idle
 from tests.core.test_rollout import FIRST, world
@@ -136,6 +138,17 @@ def test_a_check_that_is_believed_no_more_is_told_of_with_what_to_do() -> None:
     assert notice.code is NoticeCode.CHECK_DOUBTED
     assert "may err and is believed no more" in notice.sentence
     assert "tidegate retry t4" in notice.sentence
+
+
+def test_a_node_that_a_person_holds_is_told_of_with_its_cost_and_once_for_each_hold() -> None:
+    (notice,) = told(holding(held()))
+    (longer,) = told(holding(held(for_s=2 * HOUR_S)))
+
+    assert notice.code is NoticeCode.NODE_HELD
+    assert notice.sentence.startswith("node i-1 is held by user/ada: GPU 3")
+    assert "and costs" in notice.sentence
+    assert notice.key != longer.key
+    assert told(holding(held(for_s=-1.0))) == ()
 
 
 def test_a_roll_out_that_was_given_up_is_told_of_and_one_that_goes_on_is_not() -> None:

@@ -17,6 +17,7 @@ TITLES = {
     NoticeCode.BUDGET_NEARLY_SPENT: "a budget is nearly spent",
     NoticeCode.BUDGET_SPENT: "a budget is spent",
     NoticeCode.CHECK_DOUBTED: "a health check is believed no more",
+    NoticeCode.NODE_HELD: "a node is held",
     NoticeCode.ROLLOUT_STOPPED: "a roll-out has stopped",
     NoticeCode.BLOCK_ENDS: "a capacity block ends while it has work",
     NoticeCode.GPUS_IDLE: "GPUs of running jobs idle",

@@ -8,6 +8,7 @@ from tidegate.core.explain.idle_gpus import idle_owners, idle_runs
 from tidegate.core.explain.mail import run_of
 from tidegate.core.explain.overview import BUDGET_WARNS_AT
 from tidegate.core.fleet.findings import doubted_checks
+from tidegate.core.fleet.holds import holds
 from tidegate.core.fleet.members import members
 from tidegate.core.fleet.templates import stopped_rollouts
 from tidegate.core.model.durations import span
@@ -33,6 +34,7 @@ def notices(snapshot: Snapshot, plan: Plan, *, wait_s: float) -> tuple[Notice, .
         *_waits(snapshot, plan, wait_s),
         *_budgets(snapshot),
         *_checks(snapshot),
+        *_holds(snapshot),
         *_rollouts(snapshot),
         *_blocks(snapshot),
         *_idle(snapshot),
@@ -77,6 +79,13 @@ def _checks(snapshot: Snapshot) -> Iterator[Notice]:
     for pool, stop, sentence in doubted_checks(snapshot, members(snapshot)):
         cause = f"{pool}/{stop.check}/{stop.since_s:.0f}"
         yield Notice(NoticeCode.CHECK_DOUBTED, cause, sentence)
+
+
+def _holds(snapshot: Snapshot) -> Iterator[Notice]:
+    """Who runs the cluster pays for it; a hold that is made longer is another one."""
+    for hold in holds(members(snapshot), snapshot.now_s):
+        cause = f"{hold.instance_id}/{hold.until_s:.0f}"
+        yield Notice(NoticeCode.NODE_HELD, cause, hold.sentence)
 
 
 def _rollouts(snapshot: Snapshot) -> Iterator[Notice]:

@@ -14,6 +14,7 @@ class NoticeCode(StrEnum):
     BUDGET_NEARLY_SPENT = "budget-nearly-spent"
     BUDGET_SPENT = "budget-spent"
     CHECK_DOUBTED = "check-doubted"  # a health check is believed no more
+    NODE_HELD = "node-held"  # by a person who looks into it
     ROLLOUT_STOPPED = "rollout-stopped"  # given up, or paused until a person says how to go on
     BLOCK_ENDS = "block-ends"
     GPUS_IDLE = "gpus-idle"
