@@ -9,6 +9,7 @@ from tests.sim.test_rolls import A, B, deploy, of_three, templates
 from tidegate.core.model.alarms import AlarmState, RolloutAlarms, SeenAlarm
 from tidegate.core.model.errors import NotAuthorized, Throttled, TidegateError
 from tidegate.core.model.rollout import Rollout
+from tidegate.service.control import Looked
 from tidegate.sim.alarms import SimAlarms
 from tidegate.sim.faults import Killed
 from tidegate.sim.world import SimWorld
@@ -63,6 +64,23 @@ def test_nobody_is_asked_while_nothing_is_rolled_out() -> None:
     assert asked > 0
     world.step(HOUR_S)
     assert world.alarms.num_calls == asked
+
+
+def test_a_look_that_plans_again_since_ec2_refused_asks_once() -> None:
+    world = of()
+    asked: list[tuple[int, int]] = []
+
+    def looked(look: Looked) -> None:
+        before = sum(calls for _, calls in asked)
+        asked.append((len(look.rounds), world.alarms.num_calls - before))
+
+    world.on_look = looked
+    world.compute.shortages = {offering: 0 for _, offering in world.cluster.pools[0].offerings()}
+    deploy(world, B)
+    world.step(HOUR_S)
+
+    assert max(rounds for rounds, _ in asked) > 1
+    assert max(calls for _, calls in asked) == 1
 
 
 @pytest.mark.parametrize("minutes", [1, 5, 12, 20])

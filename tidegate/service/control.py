@@ -16,7 +16,7 @@ from tidegate.ports import Bus, Calendar, Clock, Compute, Ledger
 from tidegate.ports.alarms import Alarms
 from tidegate.service.apply import Applier
 from tidegate.service.interruptions import Interrupted, Interruptions
-from tidegate.service.observe import observe
+from tidegate.service.observe import AskedOnce, observe
 from tidegate.service.outcome import Outcome
 from tidegate.service.requests import Placement
 
@@ -81,9 +81,10 @@ class Control:
         """Observe, plan, apply; never raises for trouble outside: the next look is near."""
         looked = Looked()
         until_s = self.clock.now_s() + BUDGET_S
+        alarms = AskedOnce(self.alarms) if self.alarms else None
         try:
             while len(looked.rounds) < ROUNDS_MAX and self.clock.now_s() < until_s:
-                done = self._round(until_s)
+                done = self._round(until_s, alarms)
                 looked.rounds.append(done)
                 if done.outcome.is_stale or not done.wants_another:
                     return looked
@@ -93,7 +94,7 @@ class Control:
             looked.is_denied = isinstance(trouble, NotAuthorized)
         return looked
 
-    def _round(self, until_s: float) -> Round:
+    def _round(self, until_s: float, alarms: Alarms | None) -> Round:
         snapshot, notes = observe(
             self.cluster,
             compute=self.compute,
@@ -101,7 +102,7 @@ class Control:
             bus=self.bus,
             clock=self.clock,
             calendar=self.calendar,
-            alarms=self.alarms,
+            alarms=alarms,
             templates=self.placement.templates,
         )
         made = plan(snapshot)

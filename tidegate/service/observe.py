@@ -1,11 +1,11 @@
 """Gathering one snapshot from ledger, digest and EC2."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from tidegate.core.fleet.templates import in_force, in_use, refused, rollout_of
-from tidegate.core.model.alarms import SeenAlarms
+from tidegate.core.model.alarms import SeenAlarm, SeenAlarms
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.digest import supersedes
 from tidegate.core.model.ec2 import Template
@@ -17,6 +17,20 @@ from tidegate.ports import Bus, Calendar, Clock, Compute, Ledger, LedgerView, Re
 from tidegate.ports.alarms import Alarms
 
 NEVER_HEARD_S = float("inf")
+
+
+@dataclass(slots=True)
+class AskedOnce:
+    """Alarms as they were when a look asked first: it may plan several times within seconds."""
+
+    alarms: Alarms
+    _seen: tuple[SeenAlarm, ...] | None = None
+
+    def states(self, names: Sequence[str]) -> tuple[SeenAlarm, ...]:
+        """Errors: as `Alarms`; then the next plan asks again."""
+        if self._seen is None:
+            self._seen = self.alarms.states(names)
+        return self._seen
 
 
 def observe(
