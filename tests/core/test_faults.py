@@ -90,7 +90,7 @@ def test_what_was_done_says_how_long_the_run_was_that_ended() -> None:
     made = planned(fallen(fault=Fault(SAID, ("i-2",), 1, ran_s=9_000.0)))
 
     said = [each.reason for each in made.actions if isinstance(each, Watch)]
-    assert said == [f"job 9 was requeued after a run of 2.5 h: {SAID} (fault 1)"]
+    assert said == [f"job 9 was requeued after a run of 2.5 h (20.0 GPU-hours): {SAID} (fault 1)"]
 
 
 @pytest.mark.parametrize(("ran_s", "counts"), [(GOOD_RUN_S - 1, 4), (GOOD_RUN_S, 1), (None, 4)])

@@ -16,6 +16,7 @@ from tidegate.core.model.slurm import WAITING_STATES, Fault, Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.stuck import Stuck
 from tidegate.core.model.why import Why, WhyNot
+from tidegate.core.offers.cost import SECONDS_PER_HOUR
 from tidegate.core.passes.futile import Watched, request
 from tidegate.core.passes.orders import order
 
@@ -34,7 +35,7 @@ def watch_faults(snapshot: Snapshot, known: Mapping[str, Stuck]) -> Watched:
         before = known.get(job.job_id)
         if job.fault and _is_news(job.fault, before) and not _is_taken(job.fault, snapshot):
             after = counted(before, job, job.fault, snapshot)
-            said = f"job {job.job_id} was requeued{_after(job.fault)}: {job.fault.said} "
+            said = f"job {job.job_id} was requeued{_after(job, job.fault)}: {job.fault.said} "
             said += f"(fault {after.faults})"
             if after.faults > RETRIES_MAX:
                 after = replace(after, held_at_s=snapshot.now_s)
@@ -81,8 +82,16 @@ def told(stuck: Stuck) -> str:
     )
 
 
-def _after(fault: Fault) -> str:
-    return "" if fault.ran_s is None else f" after a run of {span(fault.ran_s)}"
+def _after(job: Job, fault: Fault) -> str:
+    """How long that run was, and what is lost at most: what was saved of it only its program knows.
+    Of a heterogeneous job one component is seen.
+    """
+    if fault.ran_s is None:
+        return ""
+    gpus = job.nodes * job.shape.gpus if job.shape.gres in ("gpu", "neuron") else 0
+    gpu_hours = fault.ran_s / SECONDS_PER_HOUR * gpus
+    held = f" ({gpu_hours:.1f} GPU-hours)" if gpu_hours and not job.het_job_id else ""
+    return f" after a run of {span(fault.ran_s)}{held}"
 
 
 def _is_news(fault: Fault, before: Stuck | None) -> bool:
