@@ -242,3 +242,17 @@ def test_the_file_is_written_whole_and_belongs_to_the_folder_s_owner(jobs: Path)
         assert found.read_text() == "12\n7 0\n"
         assert found.stat().st_uid == folder.stat().st_uid
         assert found.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_clock_that_jumps_keeps_no_node_silent() -> None:
+    """Bash has no other clock."""
+    script = (NODE / "gpu-use.sh").read_text().split("source ./lib.sh")[1]
+    calls = "; ".join(f"rest_s 10000 {now}" for now in (10_000, 10_045, 10_075, 6_400, 99_000))
+    done = subprocess.run(
+        ["bash", "-c", f"RUN_DIR=/x SHARED_DIR=/x\n{script.split('[[ ${BASH_SOURCE')[0]}\n{calls}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert done.stdout.split() == ["60", "15", "0", "60", "0"]

@@ -62,12 +62,18 @@ put() {
         echo "$2" >"$1.new" && mv "$1.new" "$1"' put "$FOLDER/$INSTANCE_ID" "$1"
 }
 
+# rest_s BEGAN NOW: until the next time. A clock that was put back makes nobody wait for it to come again.
+rest_s() {
+    local rest_s=$((EVERY_S - $2 + $1))
+    echo $((rest_s < 0 ? 0 : rest_s > EVERY_S ? EVERY_S : rest_s))
+}
+
 main() {
     local began_s
     while :; do
         began_s=$EPOCHSECONDS
         [[ -z $(held) ]] || put "$(told)"
-        sleep "$((EPOCHSECONDS - began_s < EVERY_S ? EVERY_S - EPOCHSECONDS + began_s : 0))"
+        sleep "$(rest_s "$began_s" "$EPOCHSECONDS")"
     done
 }
 

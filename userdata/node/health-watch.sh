@@ -63,7 +63,7 @@ take() {
     [[ -z ${SEEN[$key]:-} ]] || return 0
     if [[ $verdict == tell ]]; then
         console "health: $finding; the node goes on"
-    elif [[ -z $drained_s ]] || ((SECONDS - drained_s >= NOT_AGAIN_S)); then
+    elif [[ -z $drained_s ]] || ((SECONDS < drained_s || SECONDS - drained_s >= NOT_AGAIN_S)); then
         drain "$source: $finding"
         DRAINED_S[$subject]=$SECONDS
     fi
