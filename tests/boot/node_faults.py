@@ -339,7 +339,8 @@ FAULTS = {
         replace(LOCAL_NODE, shared=replace(SHARED, wait_s=2)),
     ),
     "secret_throttled_twice": Fault(
-        env={"AWS_ENDPOINT_URL_SECRETSMANAGER": f"http://{BRIDGE_ADDRESS}:{HEALING_PORT}"}
+        files={"/usr/local/bin/scontrol": stub("scontrol-deaf")},
+        env={"AWS_ENDPOINT_URL_SECRETSMANAGER": f"http://{BRIDGE_ADDRESS}:{HEALING_PORT}"},
     ),
     "apt_locked_once": Fault("", {**APT, "/etc/local-apt": "locked=1"}, INSTALLS),
     "package_missing": Fault("", {**APT, "/etc/local-apt": "unknown=mdadm"}, INSTALLS),

@@ -337,6 +337,13 @@ def test_a_secrets_manager_that_has_no_time_is_asked_again(seen):
     assert re.search(r"stage munge apply \S+ s, try 3", seen["secret_throttled_twice"]["console"])
 
 
+def test_a_node_that_has_joined_is_not_ended_by_one_question_without_an_answer(seen):
+    """A job may run there by then."""
+    console = seen["secret_throttled_twice"]["console"]
+
+    assert re.search(r"stage slurmd skip \S+ s, try 2", console)
+
+
 def test_an_instance_store_becomes_scratch(seen):
     assert "ext4" in seen["scratch"]["shown"]
     assert "ext4" not in seen["scratch_of_image"]["shown"]

@@ -96,6 +96,17 @@ def test_every_setting_that_gives_the_time_for_tries_is_told(bundle, role, told)
     assert {name for name in named if not re.search(rf"(?m)^{name}=\d+$", told)} == set()
 
 
+def test_what_may_run_beside_a_job_is_tried_again():
+    """A stage that slurmd does not wait for; a node that gives up ends the job that has it."""
+    rows = [line.split() for line in opened(node_bundle())["graph.node"].splitlines()]
+    needs = {name: set(words) for name, _, _, _, *words in rows}
+    before: set[str] = set()
+    while more := {each for name in (before or {"slurmd"}) for each in needs[name]} - before:
+        before |= more
+
+    assert [name for name, _, wait_s, *_ in rows if name not in before and wait_s == "0"] == []
+
+
 def test_a_stage_comes_after_what_it_needs():
     ordered = in_order([stage("c", "b"), stage("b", "a"), stage("a")])
 

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # needs: identity packages
 # only_with: LOG_GROUP
+# wait_s: 120
 # The boot's and slurmd's logs in CloudWatch, by AWS's agent, which AWS's images have.
 # Of a path with a * the agent follows the file alone that was written last, unless it is told to follow all;
 # then each has a stream of its own. Source: amazon-cloudwatch-agent, plugins/inputs/logfile/logfile.go.

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # needs: packages gpu_use
 # only_with: EXPORTERS
+# wait_s: 120
 # Node exporter, and dcgm-exporter where the image has it, for the head's Prometheus. A node without
 # them is as good a node: nothing here ends one.
 

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
 # needs:
+# wait_s: 120
 # A node that powers off is paid until it is off, and what does not stop, as with a shared folder that
 # does not answer, may keep systemd from that for minutes: it waits 90 s for each unmount and each process,
 # for some again and again (its issues 6115 and 13871). So what begins with each shutdown ends the machine OFF_AFTER_S later at the

@@ -1,5 +1,6 @@
 # shellcheck shell=bash disable=SC2153
 # needs: topology health users task_env job_role gpu_use data_sets on_node_configured
+# wait_s: REGISTER_WAIT_S
 # time_limit_s: 600
 # slurmd as a dynamic node under the instance id, behind the health gate.
 

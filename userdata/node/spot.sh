@@ -1,5 +1,6 @@
 # shellcheck shell=bash
 # needs: slurmd
+# wait_s: 120
 # Watches for the spot notice on nodes that can get one.
 
 apply() {
