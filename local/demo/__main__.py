@@ -103,6 +103,8 @@ def play(stage: Stage, console: Console, *, slurm: str) -> int:
         console.print(render(stage, started_s, failure))
         for at_s, text in list(stage.seen.decisions)[-12:]:
             console.print(f"{at_s - started_s:6.1f} s  {text}")
+        for line in stage.last_words():
+            console.print(line, soft_wrap=True, markup=False)
         return 1
     console.print(f"Every step happened. Figures: {REPORT_FILE}")
     return 0

@@ -175,6 +175,11 @@ class RealStage:
             "unused_rights": self._unused_rights(),
         }
 
+    def last_words(self) -> list[str]:
+        consoles = sorted(self.world.log_dir.glob("*.log"))
+        ends = ((each.stem, each.read_text().splitlines()[-2:]) for each in consoles)
+        return [f"{name}: {line}" for name, lines in ends for line in lines]
+
     def _unused_rights(self) -> list[str]:
         """As "HeadRole s3:GetObject", each right of a deployed role that nobody needed."""
         return sorted(

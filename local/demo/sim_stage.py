@@ -121,6 +121,9 @@ class SimStage:
     def figures(self) -> dict[str, object]:
         return {}
 
+    def last_words(self) -> list[str]:
+        return []
+
     def _jobs(self, job_id: str) -> list[SimJob]:
         jobs = self.world.slurm.jobs.values()
         return [job for job in jobs if job_id in (job.job_id, job.array_job_id)]

@@ -1,7 +1,7 @@
 """What the story needs from the world it plays in."""
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -89,6 +89,10 @@ class Stage(Protocol):
 
     def figures(self) -> Mapping[str, object]:
         """What only this stage can count."""
+        ...
+
+    def last_words(self) -> Sequence[str]:
+        """How each machine's console ends, also those of machines that have ended."""
         ...
 
 

@@ -1,5 +1,6 @@
 """The two demos, as a user starts them; every figure of the report is there."""
 
+import io
 import json
 import os
 import re
@@ -10,9 +11,15 @@ from pathlib import Path
 from subprocess import PIPE
 
 import pytest
+from rich.console import Console
 
+from local.demo import __main__ as demo
+from local.demo.cluster import write_cluster_file
+from local.demo.sim_stage import SimStage
 from local.namespaces import can_enter
 from tests.stack.rights import UNUSED
+from tidegate.sim.clock import SimClock
+from tidegate.wire.config import load_cluster
 
 REPOSITORY = Path(__file__).parents[2]
 PATIENCE_S = 300.0
@@ -102,6 +109,30 @@ def test_the_real_demo_tells_the_whole_story(tmp_path: Path) -> None:
     assert [
         right for right in report["unused_rights"] if not right.startswith(tuple(UNUSED_IN_DEMO))
     ] == []
+
+
+class Stuck(SimStage):
+    """No job ever completes, and a machine has something to say."""
+
+    def completed(self, job_id: str) -> int:
+        return 0
+
+    def last_words(self) -> list[str]:
+        return ["i-1: stage slurmd failed (exit 1)"]
+
+
+def test_a_story_that_does_not_happen_ends_with_the_last_words_of_the_machines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = load_cluster(write_cluster_file(tmp_path, SimClock().now_s()))
+    assert file.schedules
+    told = io.StringIO()
+
+    code = demo.play(Stuck(file.cluster, file.schedules), Console(file=told), slurm="sim")
+
+    assert code == 1
+    assert told.getvalue().endswith("\ni-1: stage slurmd failed (exit 1)\n")
 
 
 def test_an_unknown_world_is_refused_with_what_is_expected(tmp_path: Path) -> None:
