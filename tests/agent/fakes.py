@@ -150,6 +150,7 @@ class FakeBus:
     orders: list[Order] = field(default_factory=list)
     acknowledged: list[str] = field(default_factory=list)
     is_throttled: bool = False
+    is_deaf: bool = False  # to acknowledgements
     on_put: Callable[[Digest], None] = lambda digest: None
 
     def put_digest(self, digest: Digest) -> None:
@@ -173,6 +174,8 @@ class FakeBus:
         return tuple(ReceivedOrder(order, order.order_id) for order in found)
 
     def acknowledge(self, received: ReceivedOrder) -> None:
+        if self.is_deaf:
+            raise Throttled("slow down")
         self.acknowledged.append(received.handle)
 
 

@@ -67,6 +67,16 @@ def test_an_order_is_carried_out_acknowledged_and_reported(service, slurm, bus):
     assert slurm.did("drain") == [("n1",)]
 
 
+def test_what_was_done_is_told_also_while_the_queue_hears_no_acknowledgement(service, slurm, bus):
+    slurm.put("n1", "IDLE")
+    bus.is_deaf = True
+    bus.orders = [order(OrderKind.DRAIN, "n1")]
+
+    eventually("told", lambda: bus.digests and bus.digests[-1].results)
+
+    assert False not in service.waker.woken, "nobody waited for the slow poll"
+
+
 def test_an_order_that_slurm_did_not_hear_is_not_acknowledged(service, slurm, bus, caplog):
     slurm.is_up = False
     bus.orders.append(order(OrderKind.DRAIN, "n1"))

@@ -191,9 +191,10 @@ class Service:
             self._num_in_hand += 1
         try:
             self.agent.on_orders([received.order for received in batch])
+            # First: what was done is told however long the queue takes.
+            self.waker.wake()
             for received in batch:
                 self.bus.acknowledge(received)
-            self.waker.wake()
         finally:
             with self._in_hand:
                 self._num_in_hand -= 1
