@@ -16,22 +16,27 @@ from tidegate.ports.slurm import Slurm
 class Signalled:
     """Which runs of jobs got which signal: a second one would cut into their time to save.
 
-    A run is a job on its nodes. Whoever asks may ask again at every look.
+    A run is a job on its nodes. Whoever asks may ask again at every look. `num_noted`: so far.
     """
 
-    _runs: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    _runs: dict[str, tuple[str, tuple[str, ...], int]] = field(default_factory=dict)
+    num_noted: int = 0
 
     def has(self, job: Job, signal: str) -> bool:
-        return self._runs.get(job.job_id) == (signal, job.node_names)
+        noted = self._runs.get(job.job_id)
+        return noted is not None and noted[:2] == (signal, job.node_names)
 
     def note(self, job: Job, signal: str) -> None:
-        self._runs[job.job_id] = (signal, job.node_names)
+        self._runs[job.job_id] = (signal, job.node_names, self.num_noted)
+        self.num_noted += 1
 
-    def forget_ended(self, jobs: Iterable[Job]) -> None:
-        """Keep only the runs that are still in the queue."""
+    def forget_ended(self, jobs: Iterable[Job], num_noted: int) -> None:
+        """Keep only the runs that are still in the queue, and those that were noted after the
+        first `num_noted`, before which the queue was read: it may not show yet that they began.
+        """
         there = {job.job_id: job.node_names for job in jobs}
-        for job_id, (_, nodes) in list(self._runs.items()):
-            if there.get(job_id) != nodes:
+        for job_id, (_, nodes, number) in list(self._runs.items()):
+            if number < num_noted and there.get(job_id) != nodes:
                 self._runs.pop(job_id, None)
 
 

@@ -100,9 +100,10 @@ class Agent:
         Raises nothing for a silent slurmctld or bus: it says so once and tries again.
         """
         try:
-            began_s = self._clock.now_s()
+            began_s, num_signals = self._clock.now_s(), self._worker.signalled.num_noted
             reading = self._slurm.read()
             self._nudge(reading, began_s)
+            self._worker.signalled.forget_ended(reading.jobs, num_signals)
             reading = self._with_faults(reading, began_s)
             reading = self._with_gpu_uses(self._with_hangs(reading, began_s))
             reading = self._with_progress(reading)
@@ -118,22 +119,24 @@ class Agent:
 
         Errors: SlurmUnavailable; then do not acknowledge the orders, so that they come again.
         """
-        with self._lock:
-            new = {o.order_id: o for o in orders if o.order_id not in self._done}
-        for batch in batches(tuple(new.values()), lambda order: order):
-            self._carry_out(batch)
-        with self._lock:
-            ids = dict.fromkeys(order.order_id for order in orders)
-            return tuple(one for order_id in ids for one in self._done[order_id][1])
+        asked = {order.order_id: order for order in orders}
+        with self._lock:  # a look may forget them while the others are carried out
+            done = {each: self._done[each][1] for each in asked if each in self._done}
+        new = tuple(order for order_id, order in asked.items() if order_id not in done)
+        for batch in batches(new, lambda order: order):
+            done |= self._carry_out(batch)
+        return tuple(one for order_id in asked for one in done[order_id])
 
-    def _carry_out(self, batch: Sequence[Order]) -> None:
+    def _carry_out(self, batch: Sequence[Order]) -> dict[str, tuple[OrderResult, ...]]:
+        """By order id what became of each."""
         carried = self._worker.carry_out(batch, self._clock.now_s())
         now_s = self._clock.now_s()
         found: dict[str, list[OrderResult]] = {order.order_id: [] for order in batch}
         for result in carried.results:
             found[result.order_id].append(result)
+        done = {order_id: tuple(ones) for order_id, ones in found.items()}
         with self._lock:
-            self._done |= {order_id: (now_s, tuple(ones)) for order_id, ones in found.items()}
+            self._done |= {order_id: (now_s, ones) for order_id, ones in done.items()}
             self._has_news |= self._is_news(carried, now_s)
             self._lasting.add(carried.lasting, now_s)
             if carried.lifted:
@@ -149,6 +152,7 @@ class Agent:
                 result.detail,
                 extra={"order_id": result.order_id},
             )
+        return done
 
     def _is_news(self, carried: Carried, now_s: float) -> bool:
         """Whether the planner should hear of it before the heartbeat; not of hints carried out.
@@ -187,7 +191,6 @@ class Agent:
             node.state.takes_jobs and not _is_open(node) for node in reading.nodes
         )
         self._is_settling = self._start_requeued(reading, read_at_s) or is_silent
-        self._worker.signalled.forget_ended(reading.jobs)
 
     def _start_requeued(self, reading: Reading, read_at_s: float) -> bool:
         """Cancel the two minutes that Slurm makes requeued jobs wait; whether any is left.

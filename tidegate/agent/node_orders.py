@@ -1,5 +1,6 @@
 """Orders about nodes: drain, undrain and reboot, all names of an order in one command."""
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -147,23 +148,27 @@ class Lasting:
     """
 
     _orders: dict[str, tuple[Order, float]] = field(default_factory=dict)
+    # Orders come on other threads than looks.
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, orders: Iterable[Order], now_s: float) -> None:
         """`now_s`: when they had been carried out."""
-        for order in orders:
-            for name in order.names:
-                before = self._orders[name][0].text if name in self._orders else ""
-                if not _is_lesser(order, before):
-                    self._orders[name] = order, now_s
+        with self._lock:
+            for order in orders:
+                for name in order.names:
+                    before = self._orders[name][0].text if name in self._orders else ""
+                    if not _is_lesser(order, before):
+                        self._orders[name] = order, now_s
 
     def lift(self, undrain: Order) -> None:
         """No more drains for the reason that this order takes back, also of nodes that boot; and
         what was only kept from small jobs is open whatever it was drained for since.
         """
-        for name in undrain.names:
-            text = self._orders[name][0].text if name in self._orders else ""
-            if text and (text == undrain.text or code_of(text) is DrainCode.CLOSED):
-                del self._orders[name]
+        with self._lock:
+            for name in undrain.names:
+                text = self._orders[name][0].text if name in self._orders else ""
+                if text and (text == undrain.text or code_of(text) is DrainCode.CLOSED):
+                    del self._orders[name]
 
     def renew(
         self, reading: Reading, slurm: Slurm, *, read_at_s: float, now_s: float
@@ -172,17 +177,21 @@ class Lasting:
 
         A reading from before an order was carried out does not show yet what it did.
         """
-        for name, (order, _) in list(self._orders.items()):
-            if now_s > order.not_after_s:
-                self._orders.pop(name, None)
+        with self._lock:
+            self._orders = {
+                name: (order, since_s)
+                for name, (order, since_s) in self._orders.items()
+                if now_s <= order.not_after_s
+            }
+            known = dict(self._orders)
         drained: set[str] = set()
         names: dict[str, list[str]] = {}
         for node in reading.nodes:
             is_open = not node.state.is_drain or code_of(node.reason) is DrainCode.NOTICED
-            if node.name not in self._orders or not is_open:
+            if node.name not in known or not is_open:
                 continue
             drained.add(node.name)
-            order, since_s = self._orders[node.name]
+            order, since_s = known[node.name]
             if since_s <= read_at_s:
                 names.setdefault(order.text, []).append(node.name)
         for reason, ours in names.items():
