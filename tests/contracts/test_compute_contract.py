@@ -164,6 +164,17 @@ def test_what_a_launch_brought_is_found_when_it_has_ended_too(ec2: Ec2) -> None:
     assert ec2.compute.launched_by(["l-none"]) == ec2.compute.launched_by([]) == ()
 
 
+def test_what_is_asked_for_by_its_id_is_shown_when_it_has_ended_too(ec2: Ec2) -> None:
+    first, second = sorted(ids(ec2.compute.create_fleet(ec2.request(T4_B, count=2))))
+    ec2.compute.terminate([first])
+
+    found = ec2.compute.by_id([first, second, "i-00000000000000000"])
+
+    assert {one.instance_id: one.is_alive for one in found} == {first: False, second: True}
+    assert {one.instance_id for one in ec2.compute.instances() if one.is_alive} == {second}
+    assert ec2.compute.by_id(["i-00000000000000000"]) == ec2.compute.by_id([]) == ()
+
+
 def test_launch_times_of_result_and_list_agree(ec2: Ec2) -> None:
     (bought,) = ec2.compute.create_fleet(ec2.request(T4_A)).instances
 

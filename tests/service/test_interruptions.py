@@ -51,6 +51,28 @@ def test_a_dead_node_is_ordered_out_once_and_replaced_before_describe_shows_it()
     assert any(isinstance(action, Launch) for action in looked.rounds[0].plan.actions)
 
 
+def test_a_dead_node_whose_event_was_lost_is_ordered_out_by_the_next_look() -> None:
+    """EC2 leaves it out of its list; Slurm would miss it after SlurmdTimeout only."""
+    world = world_with_a_node()
+    world.compute.end("i-1")
+
+    looked = world.look()
+
+    assert [(order.kind, order.names) for order in world.bus.orders] == [
+        (OrderKind.DELETE, ("i-1",))
+    ]
+    assert any(isinstance(action, Launch) for action in looked.rounds[0].plan.actions)
+
+
+def test_a_node_of_which_ec2_says_nothing_keeps_its_job() -> None:
+    world = world_with_a_node()
+    world.compute.hide("i-1", seconds=100)
+
+    world.look()
+
+    assert [order.kind for order in world.bus.orders] == [OrderKind.DRAIN]
+
+
 def test_a_dead_node_that_describe_shows_is_not_ordered_out_again() -> None:
     world = world_with_a_node()
     world.control().interrupt([ENDS])

@@ -25,6 +25,7 @@ from tidegate.adapters.aws_errors import (
 )
 from tidegate.adapters.clock import SystemClock, answered_at_s
 from tidegate.adapters.dry_runs import refused_by
+from tidegate.adapters.ec2_instances import instance_of, tags_of
 from tidegate.core.model.ec2 import (
     CLUSTER_TAG,
     HEAD_ROLE,
@@ -50,7 +51,7 @@ from tidegate.ports import FLEETS_AT_ONCE, Answered, Clock
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
-    from mypy_boto3_ec2.type_defs import FilterTypeDef, InstanceTypeDef, TagTypeDef
+    from mypy_boto3_ec2.type_defs import FilterTypeDef, TagTypeDef
 
 logger = logging.getLogger(__name__)
 
@@ -175,18 +176,28 @@ class Ec2Compute:
             for one in self._listed({"Name": f"tag:{LAUNCH_TAG}", "Values": list(chunk)})
         )
 
+    def by_id(self, instance_ids: Collection[str]) -> tuple[Instance, ...]:
+        """By a filter: one id that EC2 does not know would be an error for all of them."""
+        return tuple(
+            one
+            for chunk in batched(sorted(instance_ids), FILTER_CHUNK, strict=False)
+            for one in self._described({"Name": "instance-id", "Values": list(chunk)})
+        )
+
     def _listed(self, *more: "FilterTypeDef") -> tuple[Instance, ...]:
+        return self._described({"Name": f"tag:{CLUSTER_TAG}", "Values": [self.cluster]}, *more)
+
+    def _described(self, *filters: "FilterTypeDef") -> tuple[Instance, ...]:
         pages = self.client.get_paginator("describe_instances").paginate(
-            Filters=[{"Name": f"tag:{CLUSTER_TAG}", "Values": [self.cluster]}, *more],
-            PaginationConfig={"PageSize": 1000},
+            Filters=list(filters), PaginationConfig={"PageSize": 1000}
         )
         with aws_call():
             return tuple(
-                _instance(described)
+                instance_of(described)
                 for page in pages
                 for reservation in page["Reservations"]
                 for described in reservation.get("Instances", ())
-                if _tags(described).get(ROLE_TAG) not in (HEAD_ROLE, LOGIN_ROLE)
+                if tags_of(described).get(ROLE_TAG) not in (HEAD_ROLE, LOGIN_ROLE)
             )
 
     def terminate(self, instance_ids: Sequence[str]) -> None:
@@ -369,32 +380,3 @@ def _offerings(entry: Mapping[str, Any], request: FleetRequest) -> tuple[Offerin
         and subnet_id in (None, override.subnet_id)
     )
     return tuple(Offering(one.instance_type, one.zone, request.market) for one in meant)
-
-
-def _instance(described: "InstanceTypeDef") -> Instance:
-    tags, place = _tags(described), described["Placement"]
-    zone = place.get("AvailabilityZone", "")
-    return Instance(
-        instance_id=described["InstanceId"],
-        offering=Offering(described["InstanceType"], zone, _market(described)),
-        state=InstanceState(described["State"]["Name"]),
-        launched_at_s=described["LaunchTime"].timestamp(),
-        launch_id=tags.get(LAUNCH_TAG, ""),
-        pool=tags.get(POOL_TAG, ""),
-        template=tags.get(TEMPLATE_TAG, ""),
-        capacity_reservation_id=described.get("CapacityReservationId", ""),
-        placement_group=place.get("GroupName", ""),
-        state_reason=described.get("StateReason", {}).get("Code", ""),
-    )
-
-
-def _market(described: "InstanceTypeDef") -> Market:
-    """How EC2 bills the instance: by its life cycle, and by the reservation it is in."""
-    life = described.get("InstanceLifecycle")
-    if life in (Market.SPOT, Market.CAPACITY_BLOCK, Market.INTERRUPTIBLE):
-        return Market(life)
-    return Market.RESERVED if described.get("CapacityReservationId") else Market.ON_DEMAND
-
-
-def _tags(described: "InstanceTypeDef") -> dict[str, str]:
-    return {tag["Key"]: tag["Value"] for tag in described.get("Tags", ())}

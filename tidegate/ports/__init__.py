@@ -80,21 +80,6 @@ class Answered:
     result: FleetResult | TidegateError
 
 
-class DryRuns(Protocol):
-    """EC2 asked whether it would take a launch; none of it launches anything.
-
-    Each answers why not, "" when it would. Errors: Throttled.
-    """
-
-    def dry_run(self, request: FleetRequest) -> str:
-        """The fleet, as a whole."""
-        ...
-
-    def dry_run_instance(self, request: FleetRequest) -> str | None:
-        """One instance of its first override, without a fleet. None: that cannot be asked."""
-        ...
-
-
 class Compute(Protocol):
     """EC2, limited to the instances of one cluster."""
 
@@ -126,6 +111,12 @@ class Compute(Protocol):
 
         That is about an hour, and for less by the tag of the launch that it is found by.
         Errors: Throttled, NotAuthorized.
+        """
+        ...
+
+    def by_id(self, instance_ids: Collection[str]) -> tuple[Instance, ...]:
+        """Those of these instances that EC2 shows, also what has ended, for about an hour; its tags
+        may have gone by then. Errors: Throttled, NotAuthorized.
         """
         ...
 

@@ -6,7 +6,7 @@ from tidegate.core.model.cluster import OPEN, Cluster
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Launch
-from tidegate.ports import DryRuns
+from tidegate.ports.dry_runs import DryRuns
 from tidegate.service.requests import Placement, fleet_request
 
 # What is paid for in advance has templates of its own, and a time in which it can be had.

@@ -8,8 +8,9 @@ from tidegate.core.fleet.templates import in_force, in_use, refused, rollout_of
 from tidegate.core.model.alarms import SeenAlarm, SeenAlarms
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.digest import supersedes
-from tidegate.core.model.ec2 import Template
+from tidegate.core.model.ec2 import Instance, Template
 from tidegate.core.model.errors import BadEvent, NotAuthorized, TidegateError
+from tidegate.core.model.ledger import NodeRecord
 from tidegate.core.model.resting import STARTS
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.market import at_market
@@ -60,7 +61,7 @@ def observe(
         epoch=view.epoch,
         digest=received.digest if received else None,
         digest_age_s=received.age_s if received else NEVER_HEARD_S,
-        instances=compute.instances(),
+        instances=_instances(compute, view.nodes),
         nodes=view.nodes,
         launches=view.launches,
         resting=view.resting,
@@ -83,6 +84,16 @@ def observe(
         denied_starts=tuple(each for each in view.resting if each.template == STARTS),
     )
     return replace(found, alarms=_alarms(found, alarms)), notes
+
+
+def _instances(compute: Compute, nodes: Sequence[NodeRecord]) -> tuple[Instance, ...]:
+    """What EC2 lists, and what it says of those that it leaves out. Whether a node has ended its
+    event would tell too, which may be lost: else a gang waits until Slurm misses the node.
+    """
+    listed = compute.instances()
+    names = {one.instance_id for one in listed}
+    missing = [n.instance_id for n in nodes if n.phase.is_alive and n.instance_id not in names]
+    return (*listed, *compute.by_id(missing)) if missing else listed
 
 
 def _alarms(snapshot: Snapshot, alarms: Alarms | None) -> SeenAlarms | None:

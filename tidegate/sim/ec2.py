@@ -20,13 +20,7 @@ from tidegate.core.model.ec2 import (
 )
 from tidegate.core.model.errors import RequestMismatch, TidegateError
 from tidegate.ports import Answered, Clock
-from tidegate.sim.ec2_refusals import (
-    no_address,
-    no_capacity,
-    no_template,
-    over_quota,
-    too_many_requests,
-)
+from tidegate.sim import ec2_refusals
 from tidegate.sim.faults import Faults, effect, no_faults
 from tidegate.sim.placement import by_priority
 from tidegate.sim.prepaid import Prepaid
@@ -157,13 +151,17 @@ class SimCompute:
 
     def launched_by(self, launch_ids: Collection[str]) -> tuple[Instance, ...]:
         with effect(self.faults, "launched_by"):
-            since_s = self.clock.now_s() - ENDED_SHOWN_S
-            shown = (
-                one
-                for name, one in self.everything.items()
-                if one.launch_id in launch_ids and self._ended_at_s.get(name, since_s) >= since_s
-            )
-            return self._seen(shown)
+            every = self.everything.items()
+            return self._told_of(name for name, one in every if one.launch_id in launch_ids)
+
+    def by_id(self, instance_ids: Collection[str]) -> tuple[Instance, ...]:
+        with effect(self.faults, "by_id"):
+            return self._told_of(name for name in instance_ids if name in self.everything)
+
+    def _told_of(self, names: Iterable[str]) -> tuple[Instance, ...]:
+        since_s = self.clock.now_s() - ENDED_SHOWN_S
+        shown = (name for name in names if self._ended_at_s.get(name, since_s) >= since_s)
+        return self._seen(self.everything[name] for name in shown)
 
     def _seen(self, shown: Iterable[Instance]) -> tuple[Instance, ...]:
         now_s, hidden = self.clock.now_s(), self._hidden_until_s
@@ -296,7 +294,7 @@ class SimCompute:
     def _buy(self, request: FleetRequest) -> FleetResult:
         name = template_name(request.launch_template_id, request.launch_template_version)
         if name in self.missing:
-            return FleetResult((), no_template(request))
+            return FleetResult((), ec2_refusals.no_template(request))
         taken, refusals = self._choose(request)
         instances = tuple(self._launch(offering, request) for offering in taken)
         unique = {refusal.offering: refusal for refusal in refusals}
@@ -354,10 +352,10 @@ class SimCompute:
 
     def _refusal(self, offering: Offering, override: Override, *, is_quota: bool) -> Refusal:
         if offering in self.throttled:
-            return too_many_requests(offering)
+            return ec2_refusals.too_many_requests(offering)
         if override.subnet_id in self.full_subnets:
-            return no_address(offering, override.subnet_id)
-        return over_quota(offering) if is_quota else no_capacity(offering)
+            return ec2_refusals.no_address(offering, override.subnet_id)
+        return ec2_refusals.over_quota(offering) if is_quota else ec2_refusals.no_capacity(offering)
 
     def _launch(self, asked: Offering, request: FleetRequest) -> Instance:
         """The answer names the market that was asked for, whatever Describe will show."""

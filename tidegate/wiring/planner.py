@@ -13,8 +13,9 @@ from tidegate.adapters.notices import SnsNotices
 from tidegate.adapters.owner_mail import SesMail
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.frozen import frozen
-from tidegate.ports import Calendar, Decisions, DryRuns
+from tidegate.ports import Calendar, Decisions
 from tidegate.ports.dead_looks import DeadLooks
+from tidegate.ports.dry_runs import DryRuns
 from tidegate.service.control import Control
 from tidegate.service.requests import Placement
 from tidegate.service.telling import Owners, Teller
