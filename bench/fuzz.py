@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 from bench.figures import Figure, table
 from tidegate.cli.main import app
-from tidegate.cli.replay import progress
+from tidegate.cli.progress import progress
 from tidegate.core.model.errors import BadConfig
 from tidegate.wire.config import load_cluster
 

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from tests.replay.test_replay import EXACT, FILE, cluster
 from tidegate.cli.main import app
-from tidegate.cli.replay import progress
+from tidegate.cli.progress import progress
 from tidegate.sim.replay.run import POLICIES, Replayed, replay
 from tidegate.sim.replay.trace import read_trace
 

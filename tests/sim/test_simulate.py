@@ -144,6 +144,9 @@ def test_the_command_prints_figures_and_ends_well() -> None:
     [
         (("--seeds", "x"), "no range"),
         (("--seeds", "5:5"), "no seed in it"),
+        (("--seeds", "²:3"), "no range"),
+        (("--seeds", "9" * 5000), "no range"),
+        (("--seeds", "1:2", "--jobs", "²"), "no list"),
         (("--seeds", "1:2", "--faults", "rain"), "there is no rain"),
         (("--seeds", "1:2", "--size", "huge"), "none of small"),
         (("--seeds", "1:2", "--jobs", "a"), "no list"),

@@ -58,7 +58,7 @@ def advise(
     import sys
 
     from tidegate.cli.live import told
-    from tidegate.cli.replay import progress
+    from tidegate.cli.progress import progress
     from tidegate.core.model.errors import BadConfig
     from tidegate.sim.advise.proof import Studied
     from tidegate.sim.replay.trace import BadTrace

@@ -1,15 +1,12 @@
 """`tidegate replay`: your own job history on another cluster file, and what it would cost."""
 
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tidegate.cli.options import ClustersOption, Output, OutputOption
+from tidegate.cli.progress import progress
 from tidegate.cli.written import new_file
 from tidegate.core.model.frozen import frozen
 
@@ -19,9 +16,6 @@ if TYPE_CHECKING:
     from tidegate.sim.replay.outcome import Outcome
     from tidegate.sim.replay.run import Replayed
     from tidegate.sim.replay.trace import Trace
-
-# A shorter replay needs no bar.
-PROGRESS_S = 2.0
 
 EXAMPLES = "Examples: tidegate replay history.txt --cluster dev.yaml --report report.html"
 
@@ -264,32 +258,3 @@ def history_of(text: str, source: str, *, is_lenient: bool) -> "Trace":
     for reason, count in trace.skipped:
         typer.echo(f"{source}: {_lines(count)} left out: {reason}", err=True)
     return trace
-
-
-@contextmanager
-def progress(
-    what: str, stream: TextIO, after_s: float = PROGRESS_S
-) -> Iterator[Callable[[int, int], None]]:
-    """Takes how far a replay is, and shows it on the stream where that is a terminal."""
-    if not stream.isatty():
-        yield lambda done, of: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    # What is printed meanwhile goes above the bar, unless it goes to a file.
-    is_beside = sys.stdout.isatty()
-    bar = Progress(console=Console(file=stream), transient=True, redirect_stdout=is_beside)
-    task = bar.add_task(what)
-    began_s = time.monotonic()
-
-    def tell(done: int, of: int) -> None:
-        if not bar.live.is_started and time.monotonic() - began_s > after_s:
-            bar.start()
-        bar.update(task, completed=done, total=of)
-
-    try:
-        yield tell
-    finally:
-        if bar.live.is_started:
-            bar.stop()

@@ -1,11 +1,13 @@
 """`tidegate simulate`: the real control loop in drawn worlds, under every invariant."""
 
+import re
+import sys
 import time
 from typing import Annotated
 
 import typer
 
-PROGRESS_S = 5.0
+from tidegate.cli.progress import progress
 
 EXAMPLES = "Examples: tidegate simulate --seeds 0:300; ... --seeds 7:8 --trace"
 
@@ -35,32 +37,34 @@ def simulate(
     first, end = _range(seeds)
     kinds, numbers, size = _faults(faults), _jobs(jobs), _size(size)
     tally = Tally()
-    began_s = told_s = time.monotonic()
-    cpu_from_s = time.process_time()
-    for seed in range(first, end):
-        options = narrowed(draw(seed, kinds, size), numbers, until)
-        with many():
-            ended = Story(options, keeps_all=trace).play()
-        tally.add(ended)
-        if ended.broken:
-            short = shrink(ended, size) if shrinks else ended
-            again = command(short.options, draw(seed, short.options.faults, size), size)
-            typer.echo(failure(short, again, is_whole=trace))
-        elif trace:
-            typer.echo("\n".join((options.describe(), *ended.trace)))
-        if ended.broken and not goes_on:
-            break
-        if time.monotonic() - told_s > PROGRESS_S:
-            told_s = time.monotonic()
-            typer.echo(f"{tally.num_seeds} of {end - first} seeds", err=True)
+    began_s, cpu_from_s = time.monotonic(), time.process_time()
+    with progress("worlds", sys.stderr) as tell:
+        for seed in range(first, end):
+            tell(seed - first, end - first)
+            options = narrowed(draw(seed, kinds, size), numbers, until)
+            with many():
+                ended = Story(options, keeps_all=trace).play()
+            tally.add(ended)
+            if ended.broken:
+                short = shrink(ended, size) if shrinks else ended
+                again = command(short.options, draw(seed, short.options.faults, size), size)
+                typer.echo(failure(short, again, is_whole=trace))
+            elif trace:
+                typer.echo("\n".join((options.describe(), *ended.trace)))
+            if ended.broken and not goes_on:
+                break
     typer.echo(tally.summary(time.monotonic() - began_s, time.process_time() - cpu_from_s))
     if tally.broken:
         raise typer.Exit(code=1)
 
 
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"[0-9]{1,18}", text) is not None
+
+
 def _range(text: str) -> tuple[int, int]:
     first, colon, end = text.partition(":")
-    if not first.isdigit() or (colon and not end.isdigit()):
+    if not _is_number(first) or (colon and not _is_number(end)):
         raise typer.BadParameter(f"{text!r} is no range like 0:100", param_hint="--seeds")
     seeds = int(first), int(end) if colon else int(first) + 1
     if seeds[0] >= seeds[1]:
@@ -92,6 +96,6 @@ def _size(text: str) -> str:
 
 def _jobs(text: str) -> frozenset[int] | None:
     words = [word for word in text.split(",") if word and word != "none"]
-    if not all(word.isdigit() for word in words):
+    if not all(map(_is_number, words)):
         raise typer.BadParameter(f"{text!r} is no list like 0,3", param_hint="--jobs")
     return frozenset(map(int, words)) if text else None

@@ -135,7 +135,7 @@ def _known(
 def _market(journey: "Journey", known: "list[Told]", history: str) -> "RegionMarket":
     import sys
 
-    from tidegate.cli.replay import progress
+    from tidegate.cli.progress import progress
     from tidegate.core.model.region_market import RegionMarket
 
     costs = []
