@@ -8,6 +8,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from tests.adapters.test_head_shell import SESSION
+from tidegate.adapters.head_users import NAME
 from tidegate.cli.main import app
 from tidegate.wire.config import load_cluster
 
@@ -74,6 +75,18 @@ def test_what_the_head_refuses_is_said_with_exit_code_1(folder: Path) -> None:
 
     assert result.exit_code == 1
     assert "tidegate-user: there is no user nobody" in result.output
+
+
+@pytest.mark.parametrize("words", [["bad name!"], ["Ada"], ["ada\n"], ["ada", "--group", "-x"]])
+def test_a_name_that_nobody_can_have_is_refused_before_aws_is_asked(words: list[str]) -> None:
+    result = ask("add", *words)
+
+    assert result.exit_code == 2
+    assert f"{words[-1]!r} is no name here" in " ".join(result.output.split())
+
+
+def test_names_are_those_that_the_head_takes() -> None:
+    assert f"readonly NAME='{NAME}'" in Path("userdata/head/tidegate-user.sh").read_text()
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ from tidegate.core.model.frozen import frozen
 
 PROGRAM = "/usr/local/sbin/tidegate-user"
 FIELDS = 6
+# Of people and groups, as the head's command takes them.
+NAME = r"^[a-z_][a-z0-9_-]{0,30}$"
 
 
 class Shell(Protocol):

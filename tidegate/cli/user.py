@@ -1,5 +1,6 @@
 """`tidegate user`: who may use a cluster that has no directory service."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +19,18 @@ PRIVATE = "PRIVATE KEY"
 
 user = typer.Typer(help="The people of a cluster.", no_args_is_help=True, epilog=EXAMPLES)
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="As the person logs in.")]
+NAME_HELP = "As the person logs in."
+
+
+def _new_names[Names: (str, list[str] | None)](names: Names) -> Names:
+    """What the head would refuse is refused before AWS is asked for it. Errors: a usage error."""
+    from tidegate.adapters.head_users import NAME
+
+    for each in [names] if isinstance(names, str) else names or ():
+        if not re.fullmatch(NAME, each):
+            rule = "small letters, digits, - and _, first a letter or _, at most 31"
+            raise typer.BadParameter(f"{each!r} is no name here: {rule}")
+    return names
 
 
 @user.callback()
@@ -50,7 +62,7 @@ def list_(
 @user.command(epilog=EXAMPLES)
 def add(
     context: typer.Context,
-    name: NameArgument,
+    name: Annotated[str, typer.Argument(metavar="NAME", help=NAME_HELP, callback=_new_names)],
     cluster: ClusterOption,
     key_file: Annotated[
         list[Path] | None,
@@ -58,7 +70,11 @@ def add(
     ] = None,
     group: Annotated[
         list[str] | None,
-        typer.Option("--group", help="A group to be in, made when it is new; may be given again."),
+        typer.Option(
+            "--group",
+            help="A group to be in, made when it is new; may be given again.",
+            callback=_new_names,
+        ),
     ] = None,
     account: Annotated[
         str, typer.Option("--account", help="Of Slurm's accounting, which must be there.")
@@ -74,7 +90,11 @@ def add(
 
 
 @user.command(epilog=EXAMPLES)
-def remove(context: typer.Context, name: NameArgument, cluster: ClusterOption) -> None:
+def remove(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help=NAME_HELP)],
+    cluster: ClusterOption,
+) -> None:
     """Forget a person who has no jobs; the home stays."""
     from tidegate.cli.live import told
 
