@@ -29,7 +29,9 @@ IdleOption = Annotated[
 ]
 BusyOption = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="With N node launches a day, without the nodes."),
+    typer.Option(
+        min=1, max=10**9, metavar="N", help="With N node launches a day, without the nodes."
+    ),
 ]
 SpentOption = Annotated[
     bool, typer.Option("--spent", help="What nodes have cost, by pool and account.")

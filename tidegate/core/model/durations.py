@@ -2,6 +2,10 @@
 
 from datetime import UTC, datetime
 
+# Nothing that is meant is as long, and dates far before our time cannot be counted.
+LONGEST_SPAN_S = 3660 * 86400.0
+SPAN_DIGITS = 10
+
 
 def clock(at_s: float) -> str:
     return datetime.fromtimestamp(at_s, UTC).strftime("%H:%M:%S UTC")
@@ -22,7 +26,10 @@ def moment(at_s: float) -> str:
 
 
 def span_s(text: str) -> float | None:
-    """`90s`, `15m`, `2h`, `7d` in seconds; None: it is none of these."""
+    """`90s`, `15m`, `2h`, `7d` in seconds; None: it is none of these, or more than ten years."""
     units = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
     number, unit = text[:-1], text[-1:]
-    return int(number) * units[unit] if unit in units and number.isdecimal() else None
+    if unit not in units or not number.isdecimal() or len(number) > SPAN_DIGITS:
+        return None
+    seconds = int(number) * units[unit]
+    return seconds if seconds <= LONGEST_SPAN_S else None
