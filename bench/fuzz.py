@@ -11,6 +11,7 @@ would obey, and of two faults in different sections one that hides the other.
 import random
 import sys
 import time
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
@@ -177,8 +178,11 @@ def hidden(draw: random.Random, file: Path) -> str:
 
 
 def main() -> None:
-    count = int(sys.argv[1]) if sys.argv[1:] else COUNT
-    draw = random.Random(int(sys.argv[2]) if sys.argv[2:] else 0)
+    reader = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    reader.add_argument("count", type=int, nargs="?", default=COUNT, help="how many files")
+    reader.add_argument("seed", type=int, nargs="?", default=0)
+    asked = reader.parse_args()
+    count, draw = asked.count, random.Random(asked.seed)
     began_s, faults, hides = time.monotonic(), 0, 0
     with TemporaryDirectory() as folder:
         file = Path(folder) / "cluster.yaml"
