@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -201,6 +202,50 @@ def test_a_profile_that_is_not_there_is_a_usage_error() -> None:
 
     assert done.exit_code == 2
     assert "there is no profile lap; known here: lab" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize("words", [["status", "-o", "xml"], ["schema", "klaster"]])
+def test_a_word_that_is_none_of_a_few_is_told_with_these(words: list[str]) -> None:
+    done = CliRunner().invoke(app, words, env={"TIDEGATE_CLUSTER": str(DEV)})
+
+    assert done.exit_code == 2
+    said = done.output.partition("Error: ")[2]
+    assert re.match(rf"Invalid value for .*: '{words[-1]}' is not one of '(text|cluster)'", said)
+
+
+STRANGE = "\x1b[31m\u202egpj.yaml"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["validate", STRANGE],
+        ["import", "pcluster", STRANGE],
+        ["status", "--cluster", STRANGE],
+        ["replay", STRANGE, "--cluster", str(DEV)],
+        ["user", "add", "ada", "--key-file", STRANGE, "--cluster", str(DEV)],
+        ["init", f"{STRANGE}/new.yaml", "--yes"],
+        ["--profile", STRANGE, "status"],
+        ["schedule", "--offline", "--cluster", str(DEV), "--next", STRANGE],
+    ],
+)
+def test_what_a_terminal_would_obey_is_spelled_out(words: list[str]) -> None:
+    done = CliRunner().invoke(app, words)
+
+    assert done.exit_code in (1, 2)
+    assert "\\x1b[31m\\u202egpj" in done.output
+    assert [line for line in done.output.split("\n") if not line.isprintable()] == []
+
+
+@pytest.mark.parametrize("text", [None, DEV.read_text(), "name: dev"])
+def test_so_is_the_name_of_a_file_that_is_there(tmp_path: Path, text: str | None) -> None:
+    file = tmp_path / STRANGE
+    file.write_text(text or "a: b: c")
+
+    said = CliRunner().invoke(app, ["validate", str(file)]).output
+
+    assert "\\x1b[31m\\u202egpj" in said
+    assert [line for line in said.split("\n") if not line.isprintable()] == []
 
 
 def test_each_command_is_listed_once_and_with_a_whole_sentence() -> None:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from tidegate.cli.written import new_file
+from tidegate.core.model.text import printable
 from tidegate.core.model.waiting import DEFAULT_USD_PER_JOB_HOUR
 
 DEV = "dev"
@@ -123,7 +124,7 @@ _ZONES = re.compile("[a-z]+")
 def _not_there(path: Path) -> Path:
     """Looked at before anything is asked."""
     if path.exists():
-        typer.echo(f"{path} is there already", err=True)
+        typer.echo(printable(f"{path} is there already"), err=True)
         raise typer.Exit(1)
     new_file(path)
     return path
@@ -273,7 +274,7 @@ def _text(path: Path, said: Mapping[str, Any]) -> str:
     region, night_off, alarm_email = said["region"], said["night_off"], said["alarm_email"]
     types = [each.strip() for each in said["types"].split(",")]
     return TEMPLATE.format(
-        path=path,
+        path=printable(str(path)),
         name=_scalar(said["name"]),
         region=_scalar(region),
         nodes=said["nodes"],
@@ -314,8 +315,9 @@ def _write(context: typer.Context, path: Path, text: str) -> None:
             typer.echo("\n".join(_by_option(bad.problems or (str(bad),))), err=True)
             raise typer.Exit(2) from bad
         path.write_text(text)
-        kept = f"{path} is written with your answers, but is no good cluster file yet: correct"
-        typer.echo(f"{bad}\n{kept} it there, then: tidegate validate {path}", err=True)
+        name = printable(str(path))
+        kept = f"{name} is written with your answers, but is no good cluster file yet: correct"
+        typer.echo(f"{bad}\n{kept} it there, then: tidegate validate {name}", err=True)
         raise typer.Exit(1) from bad
     path.write_text(text)
-    typer.echo(f"{path} is written; next: tidegate validate {path}")
+    typer.echo(printable(f"{path} is written; next: tidegate validate {path}"))

@@ -71,6 +71,7 @@ from tidegate.cli.validate import EXAMPLES as VALIDATE
 from tidegate.cli.validate import validate
 from tidegate.cli.why import EXAMPLES as WHY
 from tidegate.cli.why import why
+from tidegate.core.model.text import printable, printable_lines
 
 # As somebody meets them who is new; the day's questions first of what a cluster is asked.
 ORDER = (
@@ -82,7 +83,9 @@ ORDER = (
 
 
 class Told(TyperGroup):
-    """What this computer refuses (a full disk, a folder one may not write to), in a sentence."""
+    """What this computer refuses (a full disk, a folder one may not write to) and what cannot be
+    meant, in a sentence that a terminal may show.
+    """
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(ORDER)
@@ -103,10 +106,15 @@ def _told() -> Iterator[None]:
     except OSError as trouble:
         if trouble.errno == errno.EPIPE:  # who read the output has gone: `| head`
             raise
-        typer.echo(f"{trouble.filename or 'output'}: {trouble.strerror or trouble}", err=True)
+        said = f"{trouble.filename or 'output'}: {trouble.strerror or trouble}"
+        typer.echo(printable(said), err=True)
         if not trouble.filename:
             _drop_output()
         raise typer.Exit(1) from trouble
+    except typer.TyperException as wrong:
+        # pydantic, which reads options, says this before what is wrong.
+        wrong.message = printable_lines(wrong.message.removeprefix("Value error, "))
+        raise
 
 
 def _drop_output() -> None:
@@ -151,12 +159,11 @@ def _use_profile(name: str) -> str:
     """The region is the cluster file's, whatever the profile says."""
     if name:
         from tidegate.adapters.clients import profiles, use_profile
-        from tidegate.wire.problems import printable
 
         if name not in profiles():
             known = ", ".join(profiles()) or "none"
             said = f"there is no profile {name}; known here: {known}"
-            raise typer.BadParameter(printable(said))
+            raise typer.BadParameter(said)
         use_profile(name)
     return name
 

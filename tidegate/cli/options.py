@@ -54,12 +54,12 @@ def named[Chosen: (Path, list[Path])](
 
 def require_pool(file: "ClusterFile", pool: str) -> None:
     """Errors: a usage error, for one that the cluster file does not have."""
-    from tidegate.wire.problems import did_you_mean, printable, shown
+    from tidegate.wire.problems import did_you_mean, shown
 
     known = [each.name for each in file.cluster.pools]
     if pool not in known:
         said = f"the cluster file has no pool {shown(pool)}{did_you_mean(pool, known)}"
-        raise typer.BadParameter(printable(said))
+        raise typer.BadParameter(said)
 
 
 def _cluster_option(default: Callable[[], Path | list[Path]], says: str) -> Any:

@@ -9,6 +9,7 @@ from tidegate.cli.options import ClustersOption, Output, OutputOption
 from tidegate.cli.progress import progress
 from tidegate.cli.written import new_file
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.text import printable, printable_lines
 
 if TYPE_CHECKING:
     from tidegate.sim.replay.gate import Gate
@@ -162,7 +163,7 @@ def _asked(
         markets = [conditions(c.cluster, c.region, texts, trace.starts_at_s) for c in clusters]
         return _Asked(trace, markets, [Gate(text) for text in gates])
     except (BadConfig, BadTrace, BadMarket, BadGate) as error:
-        typer.echo(str(error), err=True)
+        typer.echo(printable_lines(str(error)), err=True)
         raise typer.Exit(code=1) from error
 
 
@@ -247,6 +248,7 @@ def history_of(text: str, source: str, *, is_lenient: bool) -> "Trace":
     """The jobs of a text, with what was left out told on stderr. Errors: BadTrace."""
     from tidegate.sim.replay.trace import BadTrace, read_trace
 
+    source = printable(source)
     try:
         trace = read_trace(text, is_lenient=is_lenient)
     except BadTrace as error:

@@ -9,6 +9,7 @@ import typer
 
 from tidegate.cli.options import CLUSTERS, VARIABLE, Output, OutputOption, named, only_cluster
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -95,7 +96,8 @@ def _verdict(file: Path, console: "Console", *, live: bool, clients: "Clients | 
     found = (*findings(read), *slurm_findings(read))
     wrong = [str(each) for each in found if each.is_error]
     warnings = [str(each) for each in found if not each.is_error]
-    console.print(f"{file}: {'cannot boot' if wrong else 'ok'}, {read.summary()}")
+    verdict = "cannot boot" if wrong else "ok"
+    console.print(printable(f"{file}: {verdict}, {read.summary()}"))
     advice, now_s = read.slurm.advice, SystemClock().now_s()
     unheeded = advice_notes(advice, read.advised, now_s) if advice else ()
     notes = (*read.notes, *_ended(read, now_s), *boot_budget.notes(read), *unheeded)
@@ -156,7 +158,7 @@ def _asked(
         if found.unknown:
             count = f"{len(found.unknown)} check{'s' * (len(found.unknown) != 1)}"
             met = f"nothing missing in {read.region}, but {count} could not ask"
-        console.print(f"{file}: {met}")
+        console.print(printable(f"{file}: {met}"))
     return found
 
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from tidegate.core.model.errors import BadConfig
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.text import printable
 from tidegate.wire.hints import elsewhere, instead, unit
 
 type Place = tuple[str | int, ...]
@@ -54,17 +55,13 @@ def render(file: object, problems: Iterable[Problem]) -> str:
     lines = [(printable(problem.path), printable(problem.text)) for problem in problems]
     width = max((len(path) for path, _ in lines if len(path) <= MAX_ALIGNED_CHARS), default=0)
     count = f"{len(lines)} problem{'' if len(lines) == 1 else 's'}"
-    return "\n".join([f"{file}: {count}", *(f"  {path:<{width}}  {text}" for path, text in lines)])
+    head = f"{printable(str(file))}: {count}"
+    return "\n".join([head, *(f"  {path:<{width}}  {text}" for path, text in lines)])
 
 
 def refusal(file: object, problems: Sequence[Problem]) -> BadConfig:
     """The error that tells all of them."""
     return BadConfig(render(file, problems), tuple(map(str, problems)))
-
-
-def printable(text: str) -> str:
-    """The text with control characters spelled out: they must not reach a terminal."""
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def shown(value: object) -> str:

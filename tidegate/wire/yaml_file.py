@@ -7,7 +7,8 @@ from pathlib import Path
 import yaml
 
 from tidegate.core.model.errors import BadConfig
-from tidegate.wire.problems import Place, Problem, printable
+from tidegate.core.model.text import printable
+from tidegate.wire.problems import Place, Problem
 from tidegate.wire.yaml_words import in_words
 
 

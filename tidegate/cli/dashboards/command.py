@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from tidegate.core.model.text import printable
+
 EXAMPLES = "Examples: tidegate dashboards --out monitoring"
 RULES_FILE = "tidegate.rules.yml"
 
@@ -36,6 +38,7 @@ def dashboards(
     for board in BOARDS:
         file = out / f"tidegate-{board.name}.json"
         file.write_text(json.dumps(as_json(board), indent=2) + "\n", encoding="utf-8")
-        typer.echo(f"{file}: {board.question}")
+        typer.echo(printable(f"{file}: {board.question}"))
     (out / RULES_FILE).write_text(prometheus_rules(), encoding="utf-8")
-    typer.echo(f"{out / RULES_FILE}: what is recorded and what alerts, for Prometheus")
+    rules = printable(str(out / RULES_FILE))
+    typer.echo(f"{rules}: what is recorded and what alerts, for Prometheus")

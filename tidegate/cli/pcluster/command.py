@@ -93,7 +93,7 @@ def _translated(file: Path, name: str, region: str, places: Any) -> "Translated"
 
 def _refuse_heavy(done: "Translated", file: Path, accepted: list[str]) -> None:
     from tidegate.core.model.errors import BadConfig
-    from tidegate.wire.problems import printable
+    from tidegate.core.model.text import printable
 
     heavy = done.heavy(frozenset(accepted))
     if not heavy:
@@ -132,7 +132,8 @@ def as_yaml(file: dict[str, Any]) -> str:
 
 
 def _tell(done: "Translated") -> None:
-    from tidegate.wire.problems import Problem, printable
+    from tidegate.core.model.text import printable
+    from tidegate.wire.problems import Problem
 
     for gap in done.gaps:
         place = Problem(tuple(int(each) if each.isdigit() else each for each in gap.path), "").path

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from tidegate.cli.deployable import Answer
 from tidegate.core.model.frozen import frozen
-from tidegate.wire.problems import printable
+from tidegate.core.model.text import printable
 
 
 class Standing(StrEnum):

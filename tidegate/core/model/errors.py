@@ -14,10 +14,14 @@ Expected outcomes (no capacity, a lost race, a node that is busy) are values, no
 """
 
 from tidegate.core.model.ec2 import Cure
+from tidegate.core.model.text import printable_lines
 
 
 class TidegateError(Exception):
-    """Root of all trouble that comes from outside."""
+    """Root of all trouble that comes from outside. It names files, and says what others said."""
+
+    def __str__(self) -> str:
+        return printable_lines(super().__str__())
 
 
 class Transient(TidegateError):

@@ -1,0 +1,11 @@
+"""Text from elsewhere as it may be shown: names of files and jobs, what AWS and Slurm say."""
+
+
+def printable(text: str) -> str:
+    """The text with control characters spelled out: they must not reach a terminal."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
+def printable_lines(text: str) -> str:
+    """The same for what may have several lines."""
+    return "\n".join(map(printable, text.split("\n")))
