@@ -131,10 +131,12 @@ def test_pools_may_share_settings_by_merge(tmp_path):
     text = yaml.safe_dump(good({"pools": None, "partitions.gpu.pools": ["t4", "more"]})) + (
         "pools:\n"
         "  t4: &t4 {instance_types: [g4dn.xlarge], zones: [us-east-1a], capacity_types: [spot]}\n"
-        "  more: {<<: *t4, weight: 7}\n"
+        "  more: {<<: *t4, weight: 7, zones: [us-east-1b]}\n"
     )
 
-    assert [pool.weight for pool in load(tmp_path, text).cluster.pools] == [1, 7]
+    found = [(pool.weight, pool.zones) for pool in load(tmp_path, text).cluster.pools]
+
+    assert found == [(1, ("us-east-1a",)), (7, ("us-east-1b",))]
 
 
 def test_all_problems_come_at_once_aligned_with_their_place(tmp_path):

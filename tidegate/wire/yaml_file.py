@@ -33,6 +33,7 @@ class _Loader(yaml.SafeLoader):
 
 # What YAML calls nothing. As text it would be a cluster, a mount or a tag of this name.
 NOTHING = ("null", "Null", "NULL", "~")
+MERGE = "tag:yaml.org,2002:merge"
 IS_NOTHING = "is null, which is no value: leave the key out, or put the word in quotes"
 
 
@@ -62,10 +63,11 @@ def _parse(
         root = loader.get_single_node()
         if root is None:
             raise BadConfig(f"{path}: the file is empty")
+        # Before it is read: that writes what `<<` brings beside the names that go before it.
+        problems = list(_let_pass(root, (), set()))
         data = loader.construct_document(root)
     if not isinstance(data, dict):
         raise BadConfig(f"{path}: must be a mapping of names to values, like `name: dev`")
-    problems = _let_pass(root, (), set())
     return data, [each for each in problems if reader is _Loader or each.text != IS_NOTHING]
 
 
@@ -133,7 +135,7 @@ def _let_pass(node: yaml.Node, place: Place, seen: set[int]) -> Iterator[Problem
         first_lines: dict[str, int] = {}
         for key, child in node.value:
             name, line = str(key.value), key.start_mark.line + 1
-            if name in first_lines:
+            if name in first_lines and key.tag != MERGE:
                 text = f"given twice, in line {first_lines[name]} and line {line}"
                 yield Problem((*place, name), text)
             first_lines.setdefault(name, line)
