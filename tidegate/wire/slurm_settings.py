@@ -24,8 +24,14 @@ OWN_SETTINGS = frozenset(
         *("suspendprogram", "suspendtime"),
     }
 )
-# Where nodes look for more scripts of these (userdata/node/slurmd.sh).
-_FOLDERS = {"prolog": "/etc/tidegate/prolog.d", "epilog": "/etc/tidegate/epilog.d"}
+_SCRIPTS = "hooks.on_node_configured may put scripts NAME.sh into /etc/tidegate"
+_STATIC = "lines for what is not Tidegate's go into slurm.static"
+_REMEDIES = {
+    # Where nodes look for more scripts of these (userdata/node/slurmd.sh).
+    "prolog": f"{_SCRIPTS}/prolog.d",
+    "epilog": f"{_SCRIPTS}/epilog.d",
+    **dict.fromkeys(("nodename", "partitionname", "nodeset", "downnodes"), _STATIC),
+}
 
 # The agent looks when slurmctld logs a submission or an end, which it does from `info` on.
 _SILENT_LOGS = ("quiet", "fatal", "error", "0", "1", "2")
@@ -34,6 +40,8 @@ _CONSUMABLE = ("cr_core_memory", "cr_cpu_memory")
 
 _BITS = {"number16": 16, "number32": 32, "number64": 64}
 _WITHOUT_BOUND = ("unlimited", "infinite")
+# The one folder that is there on each head and belongs to slurmctld.
+_COMPLETIONS = re.compile(r"/var/log/slurm/[A-Za-z0-9_-][A-Za-z0-9._-]*")
 _DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 _YES_OR_NO = ("yes", "no", "true", "false", "up", "down", "1", "0")
 
@@ -66,9 +74,7 @@ def known_settings(file: str) -> Mapping[str, Known]:
 def own_setting(value: str) -> str:
     """The setting's name. Errors: ValueError, when Tidegate writes that line itself."""
     if value.lower() in OWN_SETTINGS:
-        folder = _FOLDERS.get(value.lower(), "")
-        remedy = f"hooks.on_node_configured may put scripts NAME.sh into {folder}"
-        remedy = remedy if folder else "leave it out"
+        remedy = _REMEDIES.get(value.lower(), "leave it out")
         raise ValueError(f"{value} is written by Tidegate itself; {remedy}")
     return value
 
@@ -87,7 +93,22 @@ def usable_settings[Settings: dict[str, str]](settings: Settings) -> Settings:
                 f"{name}={value}: the planner packs jobs by cores and by memory; take"
                 " CR_Core_Memory or CR_CPU_Memory, with others behind a comma"
             )
+        if (name.lower(), value.lower()) == ("jobcomptype", "jobcomp/filetxt"):
+            _check_completions(f"{name}={value}", settings)
     return settings
+
+
+def _check_completions(line: str, settings: Mapping[str, str]) -> None:
+    """Slurm's own place for the file is root's. Errors: ValueError.
+
+    Source: Slurm 22.05 to 26.05, jobcomp_filetxt.c, where open() that fails is fatal.
+    """
+    place = {name.lower(): value for name, value in settings.items()}.get("jobcomploc", "")
+    if not _COMPLETIONS.fullmatch(place):
+        raise ValueError(
+            f"{line}: slurmctld does not start where it cannot write JobCompLoc; name a file in"
+            " /var/log/slurm, like JobCompLoc=/var/log/slurm/jobs.txt"
+        )
 
 
 def why_slurm_ends(name: str, value: str, version: str, file: str = "slurm.conf") -> str:

@@ -92,21 +92,30 @@ def _slurm(old: Configuration, done: Translated) -> None:
     if old.settings.enable_memory_based_scheduling is None:  # then it is off
         place = "Scheduling.SlurmSettings.EnableMemoryBasedScheduling"
         done.losses.append(Loss(place, MEMORY))
-    settings: dict[str, str] = {}
-    for index, lines in enumerate(old.settings.custom_slurm_settings or ()):
-        for key, value in lines.items():
-            word = "YES" if value is True else "NO" if value is False else str(value)
-            if reason := _refused({**settings, key: word}) or why_slurm_ends(key, word, _VERSION):
-                place = f"Scheduling.SlurmSettings.CustomSlurmSettings[{index}].{key}"
-                done.lose(place, "slurm-settings", reason)
-            else:
-                settings[key] = word
-    if settings:
+    if settings := _settings(old, done):
         slurm["settings"] = settings
     if slurm:
         done.file["slurm"] = slurm
     if secret := old.settings.munge_key_secret_arn:
         done.file.setdefault("existing", {})["munge_secret"] = secret
+
+
+def _settings(old: Configuration, done: Translated) -> dict[str, str]:
+    """The lines that may stand in slurm.conf; what one needs is looked at before it."""
+    found: dict[str, str] = {}
+    lines = [
+        (index, key, value)
+        for index, entry in enumerate(old.settings.custom_slurm_settings or ())
+        for key, value in entry.items()
+    ]
+    for index, key, value in sorted(lines, key=lambda line: line[1].lower() == "jobcomptype"):
+        word = "YES" if value is True else "NO" if value is False else str(value)
+        if reason := _refused({**found, key: word}) or why_slurm_ends(key, word, _VERSION):
+            place = f"Scheduling.SlurmSettings.CustomSlurmSettings[{index}].{key}"
+            done.lose(place, "slurm-settings", reason)
+        else:
+            found[key] = word
+    return found
 
 
 def _refused(settings: Mapping[str, str]) -> str:
