@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tests.cli.pcluster.imported import PLACES, changed, codes, good, written
+from tests.cli.pcluster.imported import FILES, PLACES, changed, codes, good, written
 from tidegate.cli.main import app
 
 RIGHTS = """
@@ -174,11 +174,66 @@ Scheduling:"""
     assert written(done)["shared_dir"] == "/cluster"
 
 
+def test_a_line_may_need_one_that_comes_after_it(tmp_path: Path):
+    lines = "[{JobCompType: jobcomp/filetxt}, {JobCompLoc: /var/log/slurm/jobs.txt}]"
+    file = changed(tmp_path, "Scheduling: true", f"Scheduling: true, CustomSlurmSettings: {lines}")
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
+
+    assert dict(good(done).slurm.settings)["JobCompType"] == "jobcomp/filetxt"
+
+
+def test_numbers_in_quotes_and_merged_parts_are_read_as_there(tmp_path: Path):
+    """A merged part gives way to what stands beside it."""
+    two = """MaxCount: "8"}
+    - &first
+      Name: one
+      CapacityType: ONDEMAND
+      Networking: {SubnetIds: [subnet-0a1b2c3d]}
+      ComputeResources: [{Name: a, InstanceType: c5.large, MaxCount: 3, Efa: {Enabled: "false"}}]
+    - {<<: *first, Name: two, CapacityType: SPOT}"""
+    file = changed(tmp_path, "MaxCount: 8}", two)
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
+
+    pools = written(done)["pools"]
+    assert {name: each["capacity_types"] for name, each in pools.items()} == {
+        "cpu-small": ["spot"],
+        "one-a": ["on-demand"],
+        "two-a": ["spot"],
+    }
+    assert pools["cpu-small"]["limits"] == {"nodes": 8}
+    assert "efa" not in pools["two-a"]
+
+
+def test_resources_of_one_block_share_its_places(tmp_path: Path):
+    file = tmp_path / "old.yaml"
+    more = "        - {Name: b, InstanceType: p5.48xlarge, MinCount: 2, MaxCount: 2}\n"
+    file.write_text((FILES / "training.yaml").read_text() + more)
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
+
+    (block,) = written(done)["reservations"]
+    assert block["count"] == 66
+
+
+def test_spot_is_in_no_reservation_and_says_so(tmp_path: Path):
+    target = "CapacityReservationTarget: {CapacityReservationId: cr-0123456789abcdef1}"
+    file = changed(tmp_path, "MinCount: 1", f"{target}, MinCount: 1")
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
+
+    assert "reservations" not in written(done)
+    place = "ComputeResources[small].CapacityReservationTarget"
+    assert f"{place}: spot instances are in no reservation [without-harm]" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("resource", "labels"),
     [
         ("Name: small, InstanceType: c5.2xlarge", {"small", "static", "dynamic"}),
         ("Name: g4dn, InstanceType: g4dn.xlarge", {"static", "dynamic", "gpu"}),
+        ("Name: trn, InstanceType: trn1.2xlarge", {"trn", "static", "dynamic"}),
         (
             "Name: fast, InstanceType: p4d.24xlarge, Efa: {Enabled: true}",
             {"fast", "static", "dynamic", "gpu", "efa"},

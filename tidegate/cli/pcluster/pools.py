@@ -147,7 +147,7 @@ def _labels(asked: _Asked, types: list[str], done: Translated) -> list[str]:
         "static": resource.least > 0,
         "dynamic": resource.most > resource.least,
         "efa": bool(resource.efa and resource.efa.enabled),
-        "gpu": any(load_catalogue()[each].instance_type.gpus for each in types),
+        "gpu": any(_has_gpus(each) for each in types),
     }
     own = [resource.name] if _is_label(resource.name) else []
     if not own:
@@ -157,6 +157,12 @@ def _labels(asked: _Asked, types: list[str], done: Translated) -> list[str]:
         means = f"nodes have no feature {resource.name}: jobs with this --constraint are refused"
         done.lose(f"{asked.place}.Name", "without-harm", means, is_heavy=False)
     return [*own, *(word for word, is_borne in words.items() if is_borne and word not in own)]
+
+
+def _has_gpus(name: str) -> bool:
+    """Trainium and Inferentia are no GPUs there."""
+    device = load_catalogue()[name].instance_type
+    return device.gpus > 0 and device.gres == "gpu"
 
 
 def _markets(asked: _Asked, types: list[str], done: Translated) -> list[str]:
@@ -169,6 +175,8 @@ def _markets(asked: _Asked, types: list[str], done: Translated) -> list[str]:
         _reserve(asked, target.capacity_reservation_id, kind, types[0], done)
         return [kind]
     group = target.capacity_reservation_resource_group_arn
+    if market == "spot" and (target.capacity_reservation_id or group):
+        done.lose(place, "without-harm", "spot instances are in no reservation", is_heavy=False)
     if group and market == "on-demand":
         groups: list[str] = done.file.setdefault("reservation_groups", [])
         if group not in groups:
@@ -191,7 +199,11 @@ def _on_demand(asked: _Asked) -> str:
 def _reserve(asked: _Asked, id: str, kind: str, instance_type: str, done: Translated) -> None:
     """ParallelCluster names a reservation by its id alone; EC2 knows the rest of it."""
     entries: list[Yaml] = done.file.setdefault("reservations", [])
-    if any(each["id"] == id for each in entries):
+    if known := next((each for each in entries if each["id"] == id), None):
+        # All resources of a block run at the same time.
+        both = known["count"] + asked.resource.most
+        is_block = kind == "capacity-block"
+        known["count"] = both if is_block else max(known["count"], asked.resource.most)
         return
     index = str(len(entries))
     zone = asked.zones[0] if len(asked.zones) == 1 else None

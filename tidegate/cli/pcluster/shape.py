@@ -324,8 +324,11 @@ class Configuration(_Part):
 
 
 def shaped(text: Any) -> Configuration | list[Problem]:
-    """The configuration, or what of it cannot be translated, each with its place."""
+    """The configuration, or what of it cannot be translated, each with its place.
+
+    ParallelCluster takes "3" in quotes for 3 as well, and so do we.
+    """
     try:
-        return Configuration.model_validate(text, strict=True)
+        return Configuration.model_validate(text)
     except ValidationError as error:
         return problems_of(error, Configuration)
