@@ -42,6 +42,8 @@ RESERVATION = {
         ("timings.describe_lag_s", 1e9, "timings.describe_lag_s must be 1-600"),
         ("timings.orphan_after_s", 1e12, "timings.orphan_after_s must be 900-86400"),
         ("pools.t4.zones", ["us-east-1z"], "must be an availability zone like us-east-1a"),
+        ("alarm_email", "ops@example..org", "alarm_email must be an e-mail address"),
+        ("shared_dir", "/opt/tidegate/x", "/opt/tidegate/x is Tidegate's own"),
     ],
 )
 def test_a_number_in_another_unit_or_with_a_digit_too_many_is_refused(
@@ -76,6 +78,49 @@ def test_dates_of_reservations_are_those_that_ec2_could_have(
     data = good({"pools.t4.capacity_types": [kind, "spot"], "reservations": [RESERVATION | change]})
 
     assert [line for line in problems(tmp_path, data) if said in line]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("PriorityType", "priority/multi", "must be priority/multifactor or priority/basic"),
+        ("PreemptMode", "REQUEUE,NOPE", "must be off or cancel or requeue or suspend or gang"),
+        ("PreemptMode", "REQUEUE,GANG", ""),
+        ("EnforcePartLimits", "maybe", "must be all or any or no"),
+        ("EnforcePartLimits", "ALL", ""),
+        ("SchedulerType", "backfill", ""),
+        ("JobCompType", "jobcomp/filetxt", "slurmctld does not start where it cannot write"),
+    ],
+)
+def test_words_that_slurmctld_would_end_at_are_refused(
+    tmp_path: Path, key: str, value: str, said: str
+) -> None:
+    data = good({f"slurm.settings.{key}": value})
+
+    if not said:
+        assert load(tmp_path, data).slurm.settings[key] == value
+        return
+    assert [line for line in problems(tmp_path, data) if said in line]
+
+
+@pytest.mark.parametrize("names", ["old[1-", "old]1[", "old[a-b]", "old[]"])
+def test_a_static_line_whose_names_are_no_list_is_refused(tmp_path: Path, names: str) -> None:
+    lines = [
+        f"NodeName={names} CPUs=8",
+        "NodeName=new[01-16,20],gw1 CPUs=8",
+        "NodeSet=ns Feature=x",
+    ]
+
+    (said,) = problems(tmp_path, good({"slurm.static": lines}))
+
+    assert f"slurm.static[0] {names} is no list of names" in " ".join(said.split())
+
+
+def test_a_subnet_is_in_one_zone(tmp_path: Path) -> None:
+    subnets = dict.fromkeys(("us-east-1a", "us-east-1b"), "subnet-0a1b2c3d")
+    data = good({"network": {"vpc": "vpc-0a1b2c3d", "subnets": subnets}})
+
+    assert [line for line in problems(tmp_path, data) if "subnet-0a1b2c3d stands for two" in line]
 
 
 def test_what_is_large_but_meant_is_taken(tmp_path: Any):

@@ -217,6 +217,9 @@ class NetworkModel(Section):
     def _fits(self) -> Self:
         if bool(self.vpc) != bool(self.subnets):
             raise ValueError("vpc and subnets belong together")
+        named = list(self.subnets.values())
+        if twice := sorted({each for each in named if named.count(each) > 1}):
+            raise ValueError(f"subnets: {', '.join(twice)} stands for two zones, and is in one")
         if self.vpc and self.nat is Nat.ONE:
             raise ValueError("nat: an existing VPC keeps its own routes")
         if self.vpc and self.flow_logs is not FlowLogs.NONE:

@@ -1,5 +1,6 @@
 """The kinds of names in a cluster file, and what each must look like."""
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, TypeVar
@@ -57,6 +58,9 @@ def _slurm_version(value: str) -> str:
     raise ValueError(f"must be {tested}, is {shown(value)}")
 
 
+_HOSTLIST = re.compile(r"[^\[\]]*(\[[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*\][^\[\]]*)*")
+
+
 def _instance_type(value: str) -> str:
     if is_pattern(value):
         raise ValueError(f"{value} is a pattern; name one instance type")
@@ -91,6 +95,14 @@ def no_twins(values: object) -> object:
     if twins:
         raise ValueError(f"Slurm takes {', '.join(map(shown, twins))} for one name")
     return values
+
+
+def _static_line(value: str) -> str:
+    """Errors: ValueError, for a list of names that slurmctld would end at."""
+    names = value.split(" ", 1)[0].partition("=")[2]
+    if not _HOSTLIST.fullmatch(names):
+        raise ValueError(f"{shown(names)} is no list of names like old[1-2] or old1,old2")
+    return value
 
 
 def _pattern(pattern: str, expected: str) -> object:
@@ -187,7 +199,13 @@ LoginInstanceType = Annotated[
     AfterValidator(places.machine_type),
 ]
 HeadInstanceType = Annotated[LoginInstanceType, AfterValidator(places.with_nvme)]
-Email = Annotated[str, _pattern(r"^[!-?A-~]+@[!-?A-~]+\.[!-?A-~]+$", "an e-mail address")]
+Email = Annotated[
+    str,
+    _pattern(
+        r"^[!-?A-~]+@([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\.)+[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])$",
+        "an e-mail address",
+    ),
+]
 # Source: Chatbot API reference, SlackChannelConfiguration and TeamsChannelConfiguration.
 SlackId = Annotated[str, _pattern(r"^[A-Z0-9]{9,255}$", "an ID of Slack like C0123ABCDEF")]
 Uuid = Annotated[
@@ -218,6 +236,7 @@ StaticLine = Annotated[
         r"^(NodeName|PartitionName|NodeSet|DownNodes)=[^\s=#]+( [A-Za-z]+=[^\s#]+)*$",
         "a line that begins with NodeName=, PartitionName=, NodeSet= or DownNodes=",
     ),
+    AfterValidator(_static_line),
 ]
 AccountName = Annotated[
     str,

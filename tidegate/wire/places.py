@@ -41,6 +41,8 @@ SYSTEM_DIRS = frozenset(
         *("/root", "/run", "/sbin", "/sys", "/tmp", "/usr", "/var"),
     }
 )
+# Where Tidegate's bundle and agent are.
+OWN_DIR = "/opt/tidegate"
 # Over these nothing may be mounted, below them something may.
 WHOLE_DIRS = frozenset({"/home", "/opt", "/srv", "/media", "/mnt"})
 
@@ -71,6 +73,8 @@ def shared_dir(value: str) -> str:
             f"{value} belongs to the system, which a mount would hide; take one of your own,"
             " like /shared"
         )
+    if f"{value}/".startswith(f"{OWN_DIR}/"):
+        raise ValueError(f"{value} is Tidegate's own; take another one, like /shared")
     return value
 
 

@@ -40,6 +40,23 @@ _CONSUMABLE = ("cr_core_memory", "cr_cpu_memory")
 
 _BITS = {"number16": 16, "number32": 32, "number64": 64}
 _WITHOUT_BOUND = ("unlimited", "infinite")
+# What a setting may be, of all releases: slurmctld ends at any other. Sources: slurm.conf(5) of
+# 22.05 to 26.05, the plugins of these releases.
+_WORDS = {
+    "accountingstoragetype": tuple(
+        f"accounting_storage/{each}" for each in ("slurmdbd", "none", "ctld_relay")
+    ),
+    "enforcepartlimits": ("all", "any", "no", "yes", "true", "false", "up", "down", "1", "0"),
+    "jobacctgathertype": ("jobacct_gather/cgroup", "jobacct_gather/linux", "jobacct_gather/none"),
+    "jobcomptype": tuple(
+        f"jobcomp/{each}"
+        for each in ("none", "filetxt", "elasticsearch", "kafka", "lua", "mysql", "script")
+    ),
+    "preemptmode": ("off", "cancel", "requeue", "suspend", "gang", "within"),
+    "preempttype": ("preempt/none", "preempt/partition_prio", "preempt/qos"),
+    "prioritytype": ("priority/multifactor", "priority/basic"),
+    "schedulertype": ("sched/backfill", "sched/builtin"),
+}
 # The one folder that is there on each head and belongs to slurmctld.
 _COMPLETIONS = re.compile(r"/var/log/slurm/[A-Za-z0-9_-][A-Za-z0-9._-]*")
 _DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
@@ -131,6 +148,10 @@ def why_slurm_ends(name: str, value: str, version: str, file: str = "slurm.conf"
         return f"must be yes or no, is {value}: {ends}"
     if known.kind == "decimal" and not _DECIMAL.fullmatch(value):
         return f"must be a number, is {value}: {ends}"
+    if words := _WORDS.get(name.lower()):
+        plain = {each.rpartition("/")[2] for each in value.lower().split(",")}
+        if not plain <= {each.rpartition("/")[2] for each in words}:
+            return f"must be {' or '.join(words)}, is {value}: {ends}"
     if known.kind in _BITS and value.lower() not in _WITHOUT_BOUND:
         most = 2 ** _BITS[known.kind] - 1
         if not value.isascii() or not value.isdigit() or int(value[:30]) > most:
