@@ -116,6 +116,13 @@ def test_moments_are_of_the_clusters_time_zone(text: str, expected: str) -> None
     assert moment_s(text, at("2026-11-21T22:30"), TOKYO) == at(expected)
 
 
+@pytest.mark.parametrize("text", ["9999-12-31T23:59", "1970-01-01T00:00", "0001-01-01"])
+def test_a_moment_that_nobody_means_is_told(text: str) -> None:
+    """Schedules are worked out from there: the calendar has an end."""
+    with pytest.raises(typer.BadParameter, match="more than ten years away"):
+        moment_s(text, at("2026-11-21T22:30"), TOKYO)
+
+
 @pytest.mark.parametrize("text", ["", "25:00", "soon", "-1h", "tomorrow"])
 def test_what_is_no_moment_is_told(text: str) -> None:
     with pytest.raises(typer.BadParameter, match="is not now, a time like"):

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from tidegate.core.model.durations import span_s
+from tidegate.core.model.durations import LONGEST_SPAN_S, span_s
 
 EXPECTED = "now, a time like 23:00, a span like 3h or 2d, or 2026-12-01T08:00"
 
@@ -25,9 +25,12 @@ def moment_s(text: str, now_s: float, time_zone: str) -> float:
         if len(text) <= len("23:00"):
             return _next(time.fromisoformat(text), now).timestamp()
         at = datetime.fromisoformat(text)
-    except ValueError:
+        at_s = (at if at.tzinfo else at.replace(tzinfo=zone)).timestamp()
+    except (ValueError, OverflowError):
         raise typer.BadParameter(f"{text!r} is not {EXPECTED}") from None
-    return (at if at.tzinfo else at.replace(tzinfo=zone)).timestamp()
+    if abs(at_s - now_s) > LONGEST_SPAN_S:
+        raise typer.BadParameter(f"{text!r} is more than ten years away")
+    return at_s
 
 
 def _next(at: time, now: datetime) -> datetime:
