@@ -213,6 +213,13 @@ def test_a_word_that_is_none_of_a_few_is_told_with_these(words: list[str]) -> No
     assert re.match(rf"Invalid value for .*: '{words[-1]}' is not one of '(text|cluster)'", said)
 
 
+def test_a_number_that_is_none_is_told_in_our_words() -> None:
+    done = CliRunner().invoke(app, ["simulate", "--seeds", "1:2", "--until", "soon"])
+
+    assert done.exit_code == 2
+    assert done.output.endswith("Invalid value for '--until': must be a valid number\n")
+
+
 STRANGE = "\x1b[31m\u202egpj.yaml"
 
 

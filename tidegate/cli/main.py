@@ -112,9 +112,14 @@ def _told() -> Iterator[None]:
             _drop_output()
         raise typer.Exit(1) from trouble
     except typer.TyperException as wrong:
-        # pydantic, which reads options, says this before what is wrong.
-        wrong.message = printable_lines(wrong.message.removeprefix("Value error, "))
+        wrong.message = printable_lines(_in_our_words(wrong.message))
         raise
+
+
+def _in_our_words(text: str) -> str:
+    """pydantic reads options, and has its own way to say what is wrong with them."""
+    text = text.removeprefix("Value error, ").partition(", unable to parse ")[0]
+    return text.replace("Input should be ", "must be ", 1)
 
 
 def _drop_output() -> None:
