@@ -89,6 +89,8 @@ def test_dates_of_reservations_are_those_that_ec2_could_have(
         ("EnforcePartLimits", "maybe", "must be all or any or no"),
         ("EnforcePartLimits", "ALL", ""),
         ("SchedulerType", "backfill", ""),
+        ("MaxJobCount", "0", "must be 1-4294967295, is 0: slurmctld would not start"),
+        ("MaxArraySize", "0", ""),
         ("JobCompType", "jobcomp/filetxt", "slurmctld does not start where it cannot write"),
     ],
 )

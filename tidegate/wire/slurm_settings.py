@@ -57,6 +57,7 @@ _WORDS = {
     "prioritytype": ("priority/multifactor", "priority/basic"),
     "schedulertype": ("sched/backfill", "sched/builtin"),
 }
+_AT_LEAST_ONE = ("maxjobcount",)
 # The one folder that is there on each head and belongs to slurmctld.
 _COMPLETIONS = re.compile(r"/var/log/slurm/[A-Za-z0-9_-][A-Za-z0-9._-]*")
 _DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
@@ -153,9 +154,10 @@ def why_slurm_ends(name: str, value: str, version: str, file: str = "slurm.conf"
         if not plain <= {each.rpartition("/")[2] for each in words}:
             return f"must be {' or '.join(words)}, is {value}: {ends}"
     if known.kind in _BITS and value.lower() not in _WITHOUT_BOUND:
-        most = 2 ** _BITS[known.kind] - 1
-        if not value.isascii() or not value.isdigit() or int(value[:30]) > most:
-            return f"must be 0-{most}, is {value}: {ends}"
+        most, least = 2 ** _BITS[known.kind] - 1, int(name.lower() in _AT_LEAST_ONE)
+        is_number = value.isascii() and value.isdigit()
+        if not is_number or not least <= int(value[:30]) <= most:
+            return f"must be {least}-{most}, is {value}: {ends}"
     return ""
 
 
