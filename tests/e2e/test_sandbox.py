@@ -55,11 +55,14 @@ scancel 1
 tidegate stop now --until 1h
 until_says "tidegate nodes" "no node"
 later 11
-for _ in 1 2 3 4 5; do
+# While it stops squeue fails in other words.
+for _ in $(seq 8); do
     later 5
     sleep 3
-    squeue || break
+    told=$(squeue 2>&1 || true)
+    [[ $told != *"is stopped"* ]] || break
 done
+echo "$told"
 tidegate keep-up --until 1h
 until_says "sinfo" "gpu"
 cat first.out
