@@ -76,6 +76,8 @@ def lifted(seen: Snapshot) -> Snapshot:
         ("dcgm: node i-0a1b2c3d4e5f60718 has a bad GPU", "dcgm: node # has a bad GPU"),
         ("dcgm: GPU-b850f46d-d5ea-c752-ddf3-c4453e44d3f7 is slow", "dcgm: GPU-# is slow"),
         ("dcgm: that at 0000:1b:00.0 of ip-10-0-0-7 is slow", "dcgm: that at # of ip-# is slow"),
+        ("dcgm: GPU at 00000000:C1:00.0 is slow", "dcgm: GPU at # is slow"),
+        ("dcgm: fb0 of A100 7 is slow", "dcgm: fb# of A# # is slow"),
         ("NHC: check_hw_eth eth0 on a bad face", "NHC: check_hw_eth eth# on a bad face"),
     ],
 )

@@ -35,10 +35,13 @@ _SLURMS_OWN = re.compile(
 _MISFIT = re.compile(r"Low |CoreSpec differ|Invalid KNL|Reported active features|gres/")
 
 # A check's own name, where it writes more than that: numbers, and words of hex digits, are of one
-# node or device (an instance's id, a GPU's UUID, an address on the bus or in the network).
+# node or device (an instance's id, a GPU's UUID, an address on the bus or in the network). A word
+# that only ends with a number has a name: `ecc0` and `fb0` are two.
 CHECK_MAX_CHARS = 60
 _OF_ONE = re.compile(
-    r"(?<![A-Za-z0-9])(?:i-)?(?=[0-9a-f:.-]*\d)[0-9a-f](?:[0-9a-f:.-]*[0-9a-f])?(?![A-Za-z0-9])|\d+"
+    r"(?<![A-Z0-9])(?![A-F]+\d+(?![A-Z0-9]|[:.-]+[0-9A-F]))"
+    r"(?:i-)?(?=[0-9A-F:.-]{0,36}\d)[0-9A-F](?:[0-9A-F:.-]*[0-9A-F])?(?![A-Z0-9])|\d+",
+    re.IGNORECASE,
 )
 
 
