@@ -135,6 +135,7 @@ echo "${0##*/} $1" >>told
 case "${0##*/} $1" in
     "scontrol show") echo "JobId=7 MORE JobState=STATE Reason=None" ;;
     sbatch*) [[ $SLURM_CONF == far.conf ]] && THERE ;;
+    scancel*) [[ ! -e deaf ]] ;;
 esac
 """
 HELD = ["scontrol show", "scontrol write", "scontrol hold", "scontrol show"]
@@ -145,6 +146,7 @@ SENT = [*HELD, "sbatch --parsable"]
     ("state", "more", "there", "asked", "said"),
     [
         ("PENDING", "", "echo 9", [*SENT, "scancel 7"], "is job 9 of the other"),
+        ("PENDING", "", "touch deaf; echo 9", [*SENT, "scancel 7"], "it is job 9 of the other"),
         ("PENDING", "", "exit 1", SENT, "scontrol release 7"),
         # Slurm holds what runs as well, and says nothing.
         ("RUNNING", "", "echo 9", [*HELD, "scontrol release"], "it has begun"),
@@ -171,4 +173,4 @@ def test_a_job_is_handed_over_while_it_waits_and_never_waits_in_both_clusters(
 
     assert (tmp_path / "told").read_text().splitlines() == asked
     assert said in done.stdout + done.stderr
-    assert (done.returncode == 0) == ("scancel 7" in asked)
+    assert (done.returncode == 0) == (there == "echo 9" and "scancel 7" in asked)

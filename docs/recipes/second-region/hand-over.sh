@@ -32,5 +32,7 @@ fi
 there=$(SLURM_CONF=$conf sbatch --parsable "$@" "$script") ||
     stays "held, since the other cluster refused it or did not answer. If it is not there" \
         "(SLURM_CONF=$conf squeue --me): scontrol release $job"
-scancel "$job"
+scancel "$job" ||
+    stays "held, since Slurm did not cancel it. Do so, and do not release it (scancel $job): it is job" \
+        "${there%%;*} of the other cluster"
 echo "job $job is job ${there%%;*} of the other cluster"
