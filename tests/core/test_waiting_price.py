@@ -173,6 +173,13 @@ def test_a_job_that_may_not_be_requeued_waits_again_once_if_at_all():
     assert again.hours == pytest.approx((3900 / 3600) * again.times)
 
 
+def test_a_job_that_was_requeued_a_thousand_times_stops_no_plan():
+    """Some requeue themselves after each step, and any user can."""
+    made = plan(snapshot([replace(any_gpu(), restarts=1_100)], of=both_markets(0.05)))
+
+    assert [each.offerings[0].market for each in launches(made)] == [Market.ON_DEMAND]
+
+
 def refused(of: Cluster, *, failures: int = 1, rests_s: float = 180.0, **more: Any) -> Snapshot:
     """Spot of the type was refused."""
     rest = Resting(offering(), NOW_S + rests_s, failures, "InsufficientInstanceCapacity", "none")
@@ -221,6 +228,7 @@ def test_the_sentence_says_what_it_saves_and_what_it_costs():
     [
         (0.0, {}),  # nobody could say for how long
         (0.05, {"failures": 5}),  # its rest grows no more: it is gone
+        (0.05, {"failures": 1_100}),  # for three weeks
         (0.5, {"cure": Cure.QUOTA}),
         (0.5, {"pool": "t4"}),  # what came of it was no good
         (0.5, {"rests_s": -1.0}),

@@ -26,13 +26,11 @@ from tidegate.core.model.errors import NotAuthorized, Permanent, TidegateError, 
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Launch, LaunchRecord, LaunchStatus, NodeRecord, Phase
 from tidegate.core.model.plan import Resume
-from tidegate.core.model.resting import STARTS, Resting
+from tidegate.core.model.resting import STARTS, Resting, rest_s
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.spend import ended
 from tidegate.ports import FLEETS_AT_ONCE, Answered, Clock, Compute, Finished, Ledger
 from tidegate.service.outcome import Outcome
-
-DOUBLINGS_MAX = 16  # far past rest_max_s, and far from an overflow
 
 
 @frozen
@@ -331,11 +329,9 @@ def rested(
     *,
     factor: float = 1.0,
 ) -> Resting:
-    """How long a refused offering rests: twice as long with each refusal, up to a bound."""
+    """The rest of a refused offering, the longer the more often it was."""
     failures = (before.failures if before else 0) + 1
-    doubled_s = timings.rest_min_s * 2 ** min(failures - 1, DOUBLINGS_MAX)
-    rest_s = factor * min(doubled_s, timings.rest_max_s)
-    until_s, said = now_s + rest_s, refusal.message
+    until_s, said = now_s + factor * rest_s(failures, timings), refusal.message
     return Resting(
         *(refusal.offering, until_s, failures, refusal.code, said, refusal.cure),
         pool=refusal.pool,

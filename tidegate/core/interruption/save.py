@@ -12,7 +12,7 @@ from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.core.model.orders import Order, OrderKind
-from tidegate.core.model.resting import TAKEN_BACK, Resting
+from tidegate.core.model.resting import TAKEN_BACK, Resting, rest_s
 from tidegate.core.model.slurm import RUNNING_STATES, Job, Reading
 
 # `sbatch --comment=tidegate:ckpt=USR1@20`: send USR1 at once, requeue 20 s later. "B:" before
@@ -133,10 +133,10 @@ def after_loss(
     if before is not None and before.until_s > now_s and before.code == TAKEN_BACK:
         return None
     losses = before.failures + 1 if before is not None and before.code == TAKEN_BACK else 1
-    rest_s = min(timings.rest_min_s * 2 ** min(losses - 1, 16), timings.rest_max_s)
-    if before is not None and before.until_s >= now_s + rest_s:
+    until_s = now_s + rest_s(losses, timings)
+    if before is not None and before.until_s >= until_s:
         return None
-    return Resting(offering, now_s + rest_s, losses, TAKEN_BACK, "EC2 reclaims instances here")
+    return Resting(offering, until_s, losses, TAKEN_BACK, "EC2 reclaims instances here")
 
 
 def saves(

@@ -1,6 +1,6 @@
 """What is not asked of EC2 for a while: it was refused, or what came of it was no good."""
 
-from tidegate.core.model.cluster import OPEN
+from tidegate.core.model.cluster import OPEN, Timings
 from tidegate.core.model.ec2 import Cure, Offering
 from tidegate.core.model.frozen import frozen
 
@@ -14,6 +14,8 @@ BOOT_FAILURES = frozenset(
 )
 # In the place of a template: the pool's stopped nodes are not started, and are kept.
 STARTS = "starts"
+
+DOUBLINGS_MAX = 32  # far past any rest, and far from an overflow
 
 
 type RestKey = tuple[Offering, str, str, str]
@@ -51,3 +53,9 @@ class Resting:
 
     def stops(self, pool: str) -> bool:
         return self.pool in ("", pool)
+
+
+def rest_s(failures: int, timings: Timings) -> float:
+    """How long it rests after so many refusals in a row: each doubles it, up to a bound."""
+    doubled_s = timings.rest_min_s * 2.0 ** min(failures - 1, DOUBLINGS_MAX)
+    return min(doubled_s, timings.rest_max_s)

@@ -23,7 +23,8 @@ LOST_WORK_FACTOR = 10.0
 
 # A job that was interrupted has shown that it runs longer than was guessed, or that its nodes are
 # taken back more often: each time it is taken to run so many times as long.
-RESTART_FACTOR = 2.0
+# `RESTARTS_MAX`: more than enough for any hazard, and far from an overflow.
+RESTART_FACTOR, RESTARTS_MAX = 2.0, 64
 
 # A job that loses nothing still pays for another boot.
 PIECE_MIN_S = 1.0
@@ -102,7 +103,7 @@ def interrupted(
     loss_s = need.checkpoint_s if need.checkpoint_s is not None else checkpoint_s
     piece_s = run_s(need) if loss_s is None else max(min(loss_s, run_s(need)), PIECE_MIN_S)
     piece = piece_s / SECONDS_PER_HOUR
-    restarts = need.restarts if loss_s is None else 0
+    restarts = min(need.restarts, RESTARTS_MAX) if loss_s is None else 0
     exponent = min(hazard * piece * RESTART_FACTOR**restarts, EXPONENT_MAX)
     # Each piece runs until it is not interrupted: the mean of a geometric series of truncated
     # attempts, less the one that counts.

@@ -14,7 +14,7 @@ from tidegate.core.model.cluster import Pool, Timings
 from tidegate.core.model.durations import clock
 from tidegate.core.model.ec2 import Cure, InstanceType, Market
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.resting import Resting
+from tidegate.core.model.resting import Resting, rest_s
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import Why, WhyNot
 from tidegate.core.offers.cost import SECONDS_PER_HOUR, allows_time, expected
@@ -112,10 +112,10 @@ def _expected_s(rest: Resting, timings: Timings, now_s: float) -> float | None:
     """Until it is had again: as long as it has rested before, and until it is tried. None: it has
     rested so often that it is taken to be gone.
     """
-    rest_s = timings.rest_min_s * 2.0 ** (rest.failures - 1)
-    if rest_s >= timings.rest_max_s:
+    rested_s = rest_s(rest.failures, timings)
+    if rested_s >= timings.rest_max_s:
         return None
-    return rest.until_s - now_s + rest_s - timings.rest_min_s
+    return rest.until_s - now_s + rested_s - timings.rest_min_s
 
 
 def _most_first(each: Cheaper) -> tuple[float, Sequence[object]]:

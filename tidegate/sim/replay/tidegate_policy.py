@@ -14,7 +14,7 @@ from tidegate.core.model.ledger import Charge, Launch, NodeRecord, Phase
 from tidegate.core.model.orders import Order, OrderKind
 from tidegate.core.model.plan import Learn, Mark, Rest, Send, Terminate, Watch
 from tidegate.core.model.pool_history import PoolHistory
-from tidegate.core.model.resting import Resting
+from tidegate.core.model.resting import Resting, rest_s
 from tidegate.core.model.slurm import Node, NodeState, Reading
 from tidegate.core.model.snapshot import Epoch, Snapshot
 from tidegate.core.model.stuck import Stuck
@@ -179,8 +179,7 @@ class Tidegate:
         timings = world.cluster.timings
         before = self._resting.get(offering)
         failures = before.failures + 1 if before else 1
-        rest_s = min(timings.rest_min_s * 2 ** (failures - 1), timings.rest_max_s)
-        until_s = world.now_s + world.setting.fleet_s + rest_s
+        until_s = world.now_s + world.setting.fleet_s + rest_s(failures, timings)
         self._resting[offering] = Resting(offering, until_s, failures, code, "no capacity")
 
     def _carry_out(self, world: World, order: Order) -> bool:
