@@ -84,6 +84,15 @@ def test_a_gang_that_a_limit_keeps_from_on_demand_waits_and_is_told_what_spot_wo
     assert "Comment=tidegate:ckpt" in told
     assert "checkpoint_s" in told
     assert "limits of pool t4 raised" in told
+    assert "Requeue=1" not in told
+
+
+def test_a_job_that_may_not_be_requeued_is_not_told_of_checkpoints_alone() -> None:
+    wants = long(is_requeueable=False)
+
+    unmet = refused(plan(snapshot([wants], of=cluster(limits=Limits(usd_per_hour=0.01)))), "2")
+
+    assert any("JobId=2 Requeue=1" in each for each in advice(wants, unmet.why_nots))
 
 
 def test_lossy_spot_of_one_type_is_told_beside_another_that_a_limit_refuses() -> None:

@@ -41,6 +41,7 @@ CHANGE = {
     "QOS": "wait until other jobs of the QOS end, or have its limit raised (sacctmgr)",
 }
 
+AGAIN = "scontrol update JobId={id} Requeue=1"
 CHECKPOINT = "scontrol update JobId={id} Comment=tidegate:ckpt=USR1@60"
 WITHOUT_DEADLINE = "scontrol update JobId={id} Comment="
 
@@ -156,6 +157,9 @@ def _others(
             ):
                 yield each.remedy
             case Why.LOSSY:
+                if not job.is_requeueable:
+                    again = AGAIN.format(id=job.job_id)
+                    yield f"let it be requeued, else no checkpoint counts: {again}"
                 yield f"have it write checkpoints and say so: {CHECKPOINT.format(id=job.job_id)}"
                 yield each.remedy
             case Why.DEADLINE:

@@ -22,7 +22,7 @@ class Why(StrEnum):
     MIN_TYPES = "min-types"
     NO_PRICE = "no-price"
     DEAR = "dear"  # spot that costs no less than on demand
-    LOSSY = "lossy"  # interruptions would cost the job more than spot saves
+    LOSSY = "lossy"  # interruptions of spot would cost the job too much
     NOT_BEGUN = "not-begun"  # a capacity block or reservation that is bought for later
     NO_POOL = "no-pool"
     LIMIT = "limit"

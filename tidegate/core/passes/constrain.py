@@ -1,4 +1,4 @@
-"""Jobs that Slurm must not start on spot: interruptions would cost them more than spot saves."""
+"""Jobs that Slurm must not start on spot: interruptions would cost them too much."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import field
@@ -60,7 +60,7 @@ def keep_off_spot(
         if kinds[need.kind]:
             names[job.job_id] = None
     if names:
-        why = "interruptions would cost it more than spot saves"
+        why = "interruptions would cost it too much"
         chosen = tuple(names)[:NAMES_MAX]
         yield order(OrderKind.CONSTRAIN, chosen, STEADY, only_if=("PENDING",), why=why)
 
