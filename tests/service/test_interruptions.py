@@ -64,10 +64,16 @@ def test_a_dead_node_whose_event_was_lost_is_ordered_out_by_the_next_look() -> N
     assert any(isinstance(action, Launch) for action in looked.rounds[0].plan.actions)
 
 
-def test_a_node_of_which_ec2_says_nothing_keeps_its_job() -> None:
+@pytest.mark.parametrize("is_throttled", [False, True])
+def test_a_node_of_which_ec2_says_nothing_keeps_its_job(is_throttled: bool) -> None:
     world = world_with_a_node()
     world.compute.hide("i-1", seconds=100)
 
+    def asked(point: str) -> None:
+        if is_throttled and point == "before by_id":
+            raise Throttled("slow down")
+
+    world.compute.faults = asked
     world.look()
 
     assert [order.kind for order in world.bus.orders] == [OrderKind.DRAIN]

@@ -9,7 +9,7 @@ from tidegate.core.model.alarms import SeenAlarm, SeenAlarms
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.digest import supersedes
 from tidegate.core.model.ec2 import Instance, Template
-from tidegate.core.model.errors import BadEvent, NotAuthorized, TidegateError
+from tidegate.core.model.errors import BadEvent, NotAuthorized, Throttled, TidegateError
 from tidegate.core.model.ledger import NodeRecord
 from tidegate.core.model.resting import STARTS
 from tidegate.core.model.snapshot import Snapshot
@@ -93,7 +93,10 @@ def _instances(compute: Compute, nodes: Sequence[NodeRecord]) -> tuple[Instance,
     listed = compute.instances()
     names = {one.instance_id for one in listed}
     missing = [n.instance_id for n in nodes if n.phase.is_alive and n.instance_id not in names]
-    return (*listed, *compute.by_id(missing)) if missing else listed
+    try:
+        return (*listed, *compute.by_id(missing)) if missing else listed
+    except Throttled:  # what is known is enough to buy for jobs, and the next look asks again
+        return listed
 
 
 def _alarms(snapshot: Snapshot, alarms: Alarms | None) -> SeenAlarms | None:
