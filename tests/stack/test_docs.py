@@ -41,6 +41,7 @@ NOT_RUN = {
     "make vm": "half an hour; tests/boot/test_vm.py has what needs no machine",
     "scripts/vm.sh": "as above",
     "git diff": "a repository with a table in it is needed",
+    "git pull": "a repository with another one behind it is needed",
     "npx cdk ": "CloudFormation is needed; app.py, which it calls, is run for each deployment here",
     "terraform ": "its provider is needed: tests/cdk/test_terraform.py runs the rest",
     "python app.py": "local/assembly.py runs it for each deployment here",
@@ -83,8 +84,8 @@ NOT_RUN = {
     "tidegate --install-completion": "it changes the shell of who runs it: tests/cli/test_cli.py",
 }
 
-# What would never end, or take long -> what is typed instead.
-INSTEAD = {"--watch": "", "0:300": "0:2"}  # tests/cli/test_status.py watches
+# What would never end, or take long, or names a pool that the page adds -> what is typed instead.
+INSTEAD = {"--watch": "", "0:300": "0:2", "h100": "t4"}  # tests/cli/test_status.py watches
 NODE = "i-0123456789abcdef0"
 
 EVERY = commands()
