@@ -52,15 +52,46 @@ if [[ ${1:-} == --lint ]]; then
     exit
 fi
 
-# Most of the real path waits, so the linters run beside it; what they say comes last. A file
-# stays in one process, with the daemons that it started.
-said=$(mktemp)
-trap 'rm -f "$said"' EXIT
-lint >"$said" 2>&1 &
-linting=$!
-check pytest pytest --numprocesses 8 --dist loadfile --no-loadscope-reorder "$@"
-wait "$linting" || failed+=(lint)
-cat "$said"
+# A file stays in one process, with the daemons that it started.
+run_pytest() {
+    pytest --dist loadfile --no-loadscope-reorder "$@"
+}
+
+said=$(mktemp -d)
+trap 'rm -rf "$said"' EXIT
+besides=()
+# Runs on what the others leave of the processors; what it says comes last.
+begin_beside() {
+    (
+        renice -n 10 "$BASHPID" >/dev/null
+        "$@"
+    ) >"$said/$1" 2>&1 &
+    besides+=("$1:$!")
+}
+
+end_besides() {
+    local name
+    for name in "${besides[@]}"; do
+        wait "${name#*:}" || failed+=("${name%:*}")
+        cat "$said/${name%:*}"
+    done
+}
+
+# The tests that start daemons, machines, deployments and programs wait for most of their time.
+# The others, and the linters, only compute: beside them no processor is idle.
+readonly real=(tests/{e2e,boot,stack,contracts,cdk,local,local_iam,userdata})
+compute() {
+    run_pytest --numprocesses 2 "${real[@]/#/--ignore=}" tests
+}
+
+begin_beside lint
+if [[ $# -gt 0 ]]; then
+    check pytest run_pytest --numprocesses 8 "$@"
+else
+    begin_beside compute
+    check "pytest, the real path" run_pytest --numprocesses 6 "${real[@]}"
+fi
+end_besides
 
 if [[ ${#failed[@]} -gt 0 ]]; then
     echo "failed: ${failed[*]}"

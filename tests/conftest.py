@@ -10,7 +10,6 @@ import sys
 from collections.abc import Generator
 from fcntl import LOCK_EX, flock
 from functools import cache
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +43,17 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-COMPILED = Path(__file__).parent / "core" / "__pycache__"
+def _is_compiled(argument: str) -> bool:
+    """Whether pytest has been in the folder of a test, a file or a folder that it is given."""
+    given = Path(argument.partition("::")[0])
+    folder = given if given.is_dir() else given.parent
+    return any(folder.glob("__pycache__/*-pytest-*.pyc"))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Of xdist, before a process starts: whether nothing has been compiled yet."""
-    node.workerinput["takes_turns"] = not any(COMPILED.glob("*-pytest-*.pyc"))
+    node.workerinput["takes_turns"] = not _is_compiled(node.config.args[0])
 
 
 @pytest.hookimpl(wrapper=True)
@@ -70,26 +73,18 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
     return (yield)
 
 
-# Folders, and files, whose tests mostly wait for daemons. One of them beside each that only
-# computes: then no processor is idle, and none of them is left for the end.
-WAITING = ("e2e", "boot", "stack", "contracts", "test_remote_write", "sim", "cdk", "local")
+# What takes longest begins first, and so ends before the rest: folders, and files.
+LONGEST = ("e2e", "boot", "stack", "contracts", "test_remote_write", "sim", "cdk", "local")
 
 
-def waits_as(path: Path) -> str:
-    """Which of them a file is; "": its tests only compute."""
-    return next((name for name in (path.parent.name, path.stem) if name in WAITING), "")
+def _begins(path: Path) -> int:
+    """The place of a file in the order of all; those of one place keep theirs."""
+    names = (path.parent.name, path.stem)
+    return next((at for at, name in enumerate(LONGEST) if name in names), len(LONGEST))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    files: dict[Path, list[pytest.Item]] = {}
-    for item in items:
-        files.setdefault(item.path, []).append(item)
-    waiting = [each for path, each in files.items() if waits_as(path)]
-    waiting.sort(key=lambda each: WAITING.index(waits_as(each[0].path)))
-    others = [each for path, each in files.items() if not waits_as(path)]
-    nothing: list[pytest.Item] = []
-    pairs = zip_longest(waiting, others, fillvalue=nothing)
-    items[:] = [item for pair in pairs for each in pair for item in each]
+    items.sort(key=lambda item: _begins(item.path))
 
 
 def _skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
