@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Python as a newer Debian has built it, sourced by setup.sh: for a machine that reaches Debian's packages but
-# not where uv has its Pythons from. It stays in its folder, beside a C library of its own, and changes
-# nothing of the system.
+# not where uv has its Pythons from. It stays in its folder, beside a C library of its own; the system only
+# gets patchelf.
 
 # The oldest release of Debian with 3.13.
 readonly release_with_python=trixie
@@ -14,18 +14,17 @@ readonly python_libraries=(
 # get_python 3.13 FOLDER
 get_python() (
     local series=$1 folder=$2 build="$2.build"
-    if [[ -n $(missing_packages patchelf) ]]; then
-        install_packages patchelf || return 1
-    fi
     say "taking Python $series from Debian's packages ($release_with_python)"
     trap 'rm -rf "$build"' EXIT
     rm -rf "$build" "$folder"
     mkdir -p "$build/lists/partial"
     cd "$build" || return 1
-    {
-        download_packages "python$series-minimal" "libpython$series-minimal" "libpython$series-stdlib" \
-            "${python_libraries[@]}" && lay_out "$series" "$folder"
-    } >>"$build.log" 2>&1 </dev/null
+    download_packages "python$series-minimal" "libpython$series-minimal" "libpython$series-stdlib" \
+        "${python_libraries[@]}" >>"$build.log" 2>&1 </dev/null || return 1
+    if [[ -n $(missing_packages patchelf) ]]; then
+        install_packages patchelf || return 1
+    fi
+    lay_out "$series" "$folder" >>"$build.log" 2>&1
 )
 
 # Downloads packages of that release, as apt checks them: by Debian's signature. From the mirror
