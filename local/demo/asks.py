@@ -49,6 +49,7 @@ else:
 CHECKPOINTED = f"""#!/bin/bash
 save() {{ echo "saved on $(hostname)" >> "$HOME/checkpoint"; }}
 trap save USR1
+touch "$HOME/listening"
 if [ -s "$HOME/checkpoint" ]; then
     sleep 2
     {REPORT}> "$HOME/resumed.out"

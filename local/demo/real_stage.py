@@ -198,6 +198,9 @@ class RealStage:
         pattern = patterns.get(ask.name, f"{ask.name.split('-')[0]}-{job_id}*.out")
         return [path.read_text().strip() for path in sorted(self._home(ask.user).glob(pattern))]
 
+    def is_listening(self, job_id: str) -> bool:
+        return (self._home("grace") / "listening").exists()
+
     def signals(self, job_id: str) -> list[str]:
         checkpoint = self._home("grace") / "checkpoint"
         return checkpoint.read_text().splitlines() if checkpoint.exists() else []

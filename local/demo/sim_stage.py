@@ -87,6 +87,9 @@ class SimStage:
                 lines.append(f"{hosts[0]} {ask.user} gpus={gpus}")
         return lines
 
+    def is_listening(self, job_id: str) -> bool:
+        return any(job.state == "RUNNING" for job in self._jobs(job_id))
+
     def signals(self, job_id: str) -> list[str]:
         return [signal for job in self._jobs(job_id) for signal in job.signals]
 

@@ -63,6 +63,10 @@ class Stage(Protocol):
         """What the job's script wrote, one line per job or task; simulated jobs say the same."""
         ...
 
+    def is_listening(self, job_id: str) -> bool:
+        """Whether the job has begun, so that a checkpoint signal would not just end it."""
+        ...
+
     def signals(self, job_id: str) -> list[str]:
         """Checkpoint signals that the job itself saw."""
         ...

@@ -86,6 +86,8 @@ class Story:
             lambda: job_id in stage.chronicle.running, "the checkpointed job runs on a spot node"
         )
         victim = stage.chronicle.ran_on[job_id][0]
+        # Slurm says RUNNING moments before the script has begun, which the signal then ends.
+        self._until(lambda: stage.is_listening(job_id), "the job waits for its checkpoint signal")
         stage.notice(victim)
         self._until(lambda: victim in stage.chronicle.drained, f"{victim} is drained")
         self._until(lambda: bool(stage.signals(job_id)), "the job sees its checkpoint signal")

@@ -116,7 +116,7 @@ def test_what_is_no_digest_becomes_no_path(site: Site, said: str) -> None:
 
 def test_after_a_killed_import_another_node_imports(site: Site) -> None:
     """What it had started lives on for a while, and holds no lock."""
-    site.put("slow", "20")
+    site.put("slow", "40")
     holder = site.begin("a", "7.0")
     wait_for(lambda: (site.here / "importing").exists())
     (site.here / "slow").unlink()
