@@ -334,3 +334,32 @@ def test_what_opens_a_gang_is_sent_again_when_it_has_come_to_nothing(
     )
 
     assert bool(orders(made, OrderKind.UNDRAIN)) is is_sent
+
+
+def test_nodes_that_were_opened_for_an_arrays_first_task_are_not_shut_for_its_next() -> None:
+    tasks = job(9, nodes=2, gpus=4, priority=5, count=2, array_job_id="9")
+    opened = PendingOrder("o-1", OrderKind.UNDRAIN, NOW_S + 29.0, gang="9")
+    on, known = offering(T4_BIG), ["i-2", "i-3", "i-1"]
+
+    made = plan(
+        snapshot(
+            [tasks],
+            [
+                big("i-1", state="IDLE+DRAIN"),  # the next task's, which waits for one more
+                big("i-2", state="IDLE+NOT_RESPONDING"),
+                big("i-3", state="IDLE+NOT_RESPONDING"),
+            ],
+            instances=[instance(name, on) for name in (*known, "i-4")],
+            records=[
+                *(record(name, on, order=opened) for name in known[:2]),
+                record("i-1", on, gated_for="9"),
+                record("i-4", on, phase=Phase.LAUNCHED),
+            ],
+            results=tuple(
+                OrderResult("o-1", OrderKind.UNDRAIN, name, OrderOutcome.DONE) for name in known[:2]
+            ),
+        )
+    )
+
+    assert not orders(made, OrderKind.DRAIN)
+    assert not orders(made, OrderKind.UNDRAIN)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from math import inf
 
-from tidegate.core.model.drain_reason import code_of
+from tidegate.core.model.drain_reason import DrainCode, read
 from tidegate.core.model.ec2 import Refusal, RefusalKind
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import (
@@ -45,6 +45,8 @@ from tidegate.service.requests import Placement, fleet_request
 
 # A refusal costs nothing, a node that is no good costs a boot: 24 min, 48 min, ... 4 h.
 BROKEN_REST_FACTOR = 8.0
+# What an undrain says that opens a node for its gang: KEPT, where that is why it was shut.
+OPENS_FOR_GANG = (DrainCode.COMPLETE, DrainCode.KEPT)
 
 
 @frozen
@@ -278,9 +280,11 @@ def _ordered_first(
 
 
 def _pending(order: Order) -> PendingOrder:
-    is_release = order.kind is OrderKind.RELEASE
-    code = code_of(order.text) if is_release else None
-    return PendingOrder(order.order_id, order.kind, order.not_after_s, code or "")
+    why = read(order.text)
+    is_release, is_undrain = order.kind is OrderKind.RELEASE, order.kind is OrderKind.UNDRAIN
+    code = why.code if why and is_release else ""
+    gang = why.subject if why and is_undrain and why.code in OPENS_FOR_GANG else ""
+    return PendingOrder(order.order_id, order.kind, order.not_after_s, code, gang)
 
 
 def _seen(instance_ids: Sequence[str], snapshot: Snapshot) -> list[str]:

@@ -30,6 +30,7 @@ class BinKind(IntEnum):
 class Bin:
     """One node's free room while a plan is made. `gated_for`: only this gang may use it.
 
+    `opened_for`: the gang that it was opened for a moment ago; others may use it as well.
     `for_jobs`: those that it was bought for, while it boots; others may use it as well.
     `is_anywhere`: its zone is not known yet, `offering` names one of several.
     `parts`: its free devices where they are not all alike or whole; `gpus` is then of them.
@@ -49,6 +50,7 @@ class Bin:
     memory_mib: int
     is_empty: bool = True
     gated_for: str = ""
+    opened_for: str = ""
     for_jobs: tuple[str, ...] = ()
     jobs: list[str] = field(default_factory=list)
     usd_per_hour: float = 0.0
@@ -330,18 +332,23 @@ def gang_members(
                 place = within or ("", "")
             if within in (None, place):
                 groups.setdefault(place, []).append(each)
+
+    def first(each: Bin) -> tuple[bool, int, int, BinKind, str]:
+        # Slurm starts no job on a node for some seconds after it was opened. Chosen anew in each
+        # look meanwhile, an array's first task would see its nodes shut again for the next one.
+        own = 0 if each.opened_for == need.gang else 1 if each.gated_for else 2
+        return each.name not in named, wanted_by(each), own, each.kind, each.name
+
     ordered = [
-        sorted(
-            group,
-            key=lambda b: (b.name not in named, wanted_by(b), not b.gated_for, b.kind, b.name),
-        )
+        sorted(group, key=first)
         for _, group in sorted(groups.items())
         if not named or count is not None or named <= {each.name for each in group}
     ]
 
     def worth(group: list[Bin]) -> tuple[bool, int, int, int, int]:
         taken = group[:most]
-        gated, wanted = sum(bool(b.gated_for) for b in taken), sum(map(wanted_by, taken))
-        return len(taken) == most, gated, len(taken), -wanted, -len(group)
+        own = sum(bool(b.gated_for or b.opened_for == need.gang) for b in taken)
+        wanted = sum(map(wanted_by, taken))
+        return len(taken) == most, own, len(taken), -wanted, -len(group)
 
     return max(ordered, key=worth, default=[])[:most]

@@ -145,6 +145,7 @@ def _add_bin(snapshot: Snapshot, room: Room, purchase: Purchase, judged: Judged)
         found.is_empty = not member.is_busy
         found.usd_per_hour = usd_per_hour(snapshot, member)
         found.is_closed = judged.is_closed
+        found.opened_for = member.opened_for(snapshot.now_s)
         if member.offering.market is Market.SPOT:
             found.is_lossy = _lossy(purchase, pool, member.offering)
         room.bins.add([found])
