@@ -262,7 +262,7 @@ class NoDoubleBuy(Check):
 
     def _spare(self, digest: Digest) -> None:
         """Note what the planner knew of jobs that would lose too much on spot."""
-        cluster, reading = self.witness.priced(), digest.reading
+        cluster, reading = self.witness.known(), digest.reading
         head_now_s = self.witness.head_s.get(self.witness.depth, digest.written_at_s)
         needs, _ = demand(reading, cluster, frozenset(self._lost(digest)), head_now_s)
         self._needs = {need.job_id: need for need in needs}

@@ -16,7 +16,7 @@ class NoLossySpot(Check):
         digest = self.witness.digests.get(self.witness.depth)
         if record is None or digest is None or not self.witness.is_new(request):
             return
-        cluster, launch = self.witness.priced(), record.launch
+        cluster, launch = self.witness.known(), record.launch
         pool = cluster.pool(launch.pool)
         if request.market is not Market.SPOT or pool is None or not launch.for_jobs:
             return
