@@ -14,7 +14,7 @@ from tidegate.core.fleet.drains import Hand, hand
 from tidegate.core.model.budgets import DEFAULT_BUDGETS, Budget, DisruptionReason, with_unhealthy
 from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.ledger import NodeRecord, Phase
-from tidegate.core.model.orders import OrderKind, PendingOrder
+from tidegate.core.model.orders import OrderKind, OrderOutcome, OrderResult, PendingOrder
 from tidegate.core.model.plan import Plan, Watch
 from tidegate.core.model.slurm import Fault, Job, Node, SetBy
 from tidegate.core.model.snapshot import Snapshot
@@ -173,6 +173,19 @@ def test_of_ten_that_are_found_unhealthy_at_once_a_fifth_goes() -> None:
 
 def test_a_sick_node_of_a_small_pool_goes() -> None:
     assert len(orders(plan(fleet([drained(CHECK, SetBy.ROOT)])), OrderKind.RELEASE)) == 1
+
+
+def test_what_slurm_has_let_go_leaves_although_ec2_does_not_show_it_yet() -> None:
+    order = PendingOrder("o-1", OrderKind.RELEASE, NOW_S + 60.0)
+    left, done = record("i-1", age_s=30, order=order), OrderOutcome.DONE
+    seen = snapshot(
+        nodes=[drained(CHECK, SetBy.ROOT, "i-2")],
+        instances=[instance("i-2", age_s=900)],
+        records=[left, record("i-2", age_s=900)],
+        results=[OrderResult("o-1", OrderKind.RELEASE, "i-1", done)],
+    )
+
+    assert orders(plan(seen), OrderKind.RELEASE) == []
 
 
 def test_budgets_that_are_about_other_nodes_leave_the_usual_one_for_unhealthy_ones() -> None:

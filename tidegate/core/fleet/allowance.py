@@ -93,8 +93,9 @@ def is_leaving(judged: Judged, snapshot: Snapshot) -> bool:
         return _is_told(member, snapshot)
     if judged.disruption and not _is_told(member, snapshot):
         return member.node is not None and member.node.state.is_drain
-    is_alive = member.instance is not None and member.instance.is_alive
-    return member.node is not None or is_alive
+    # EC2 may not show yet what sickened as it joined, and ends by this plan.
+    may_live = member.was_released if member.instance is None else member.instance.is_alive
+    return member.node is not None or may_live
 
 
 def _was_let_go(member: Member) -> bool:
