@@ -215,3 +215,20 @@ def test_a_planner_that_keeps_dying_still_gets_there_and_buys_nothing_twice(ever
     assert set(states(w).values()) == {"COMPLETED"}
     assert len(w.compute.everything) == 4
     assert w.compute.live() == ()
+
+
+def test_what_a_suspended_job_does_not_do_is_neither_saved_nor_lost() -> None:
+    w = world()
+    job_id = w.slurm.submit(one_gpu(duration_s=300.0))
+    run(w, BOOT_S + 30)
+    job = w.slurm.jobs[job_id]
+    job.save(w.clock.now_s())
+    saved_s, now_s = job.saved_s, w.clock.now_s()
+    assert saved_s > 0
+
+    w.slurm.suspend(job_id)
+    run(w, 100)
+    w.slurm.resume(job_id)
+
+    assert job.saved_s == saved_s  # it dies right then, and goes on from what it saved
+    assert job.ends_at_s == now_s + 300.0 - saved_s + 100.0

@@ -144,7 +144,7 @@ class SimSlurm:
         job = self.table.active.get(job_id)
         if job is not None and job.state == "SUSPENDED":
             job.state = "RUNNING"
-            job.saved_s -= self.clock.now_s() - job.suspended_at_s
+            job.unsaved_since_s += self.clock.now_s() - job.suspended_at_s
             self.table.changed()
 
     # -- what machines do ------------------------------------------------------------------

@@ -94,9 +94,10 @@ class SimJob:
         self.began_at_s, self.unsaved_since_s = float(int(head_now_s)), self.started_at_s
 
     def save(self, now_s: float) -> None:
-        """What it has done so far need not be done again."""
-        self.saved_s += now_s - self.unsaved_since_s
-        self.unsaved_since_s = now_s
+        """What it has done so far need not be done again. While it is suspended it does nothing."""
+        until_s = self.suspended_at_s if self.state == "SUSPENDED" else now_s
+        self.saved_s += until_s - self.unsaved_since_s
+        self.unsaved_since_s = until_s
 
     @property
     def is_running(self) -> bool:

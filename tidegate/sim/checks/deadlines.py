@@ -99,6 +99,6 @@ def _work_s(job: Job) -> float:
     """How long it may run; one that goes on from a checkpoint may have nothing left, or what it
     says.
     """
-    if job.progress is not None:
+    if job.progress is not None and not job.progress.problem:
         return (job.time_limit_s or 0.0) * (1.0 - job.progress.part)
     return 0.0 if job.is_checkpointed and job.restarts else job.time_limit_s or 0.0
