@@ -20,6 +20,7 @@ from tidegate.core.offers.loss import Losses
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import PAUSE_MAX_S
 from tidegate.sim.checks.leaving import outdated
+from tidegate.sim.checks.lossy import as_known
 from tidegate.sim.checks.moves import may_go
 from tidegate.sim.checks.witness import Check
 from tidegate.sim.kept import most_kept, most_to_check
@@ -262,7 +263,7 @@ class NoDoubleBuy(Check):
 
     def _spare(self, digest: Digest) -> None:
         """Note what the planner knew of jobs that would lose too much on spot."""
-        cluster, reading = self.witness.known(), digest.reading
+        cluster, reading = as_known(self.witness), digest.reading
         head_now_s = self.witness.head_s.get(self.witness.depth, digest.written_at_s)
         needs, _ = demand(reading, cluster, frozenset(self._lost(digest)), head_now_s)
         self._needs = {need.job_id: need for need in needs}

@@ -1,9 +1,16 @@
 """The invariant of spot: not bought for a job that would lose more there than it saves."""
 
+from math import inf
+
 from tidegate.core.demand.demand import demand
+from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import FleetRequest, Market, Offering
+from tidegate.core.model.market import NEVER_SEEN
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.loss import Losses
-from tidegate.sim.checks.witness import Check
+from tidegate.core.offers.market import at_market
+from tidegate.core.offers.seen_hazards import with_seen_hazards
+from tidegate.sim.checks.witness import Check, Witness
 
 
 class NoLossySpot(Check):
@@ -16,7 +23,7 @@ class NoLossySpot(Check):
         digest = self.witness.digests.get(self.witness.depth)
         if record is None or digest is None or not self.witness.is_new(request):
             return
-        cluster, launch = self.witness.known(), record.launch
+        cluster, launch = as_known(self.witness), record.launch
         pool = cluster.pool(launch.pool)
         if request.market is not Market.SPOT or pool is None or not launch.for_jobs:
             return
@@ -33,3 +40,16 @@ class NoLossySpot(Check):
                     f"launch {launch.launch_id} asks for {asked[0]} for job {need.job_id}, to "
                     f"which it counts {least:.1f} times what it costs elsewhere"
                 )
+
+
+def as_known(witness: Witness) -> Cluster:
+    """The cluster at the prices that the planner which acts now has read, and with the hazards that
+    it has learnt.
+    """
+    view, at_s = witness.view(), witness.viewed_s.get(witness.depth, witness.now_s)
+    if view is None:
+        return at_market(witness.world.cluster, NEVER_SEEN, at_s)
+    cluster = at_market(witness.world.cluster, view.seen_market, at_s)
+    nodes, history = view.nodes, view.pool_history
+    read = Snapshot(at_s, cluster, view.epoch, None, inf, nodes=nodes, pool_history=history)
+    return with_seen_hazards(read).cluster

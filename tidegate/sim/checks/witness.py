@@ -23,9 +23,7 @@ from tidegate.core.model.events import (
 from tidegate.core.model.ledger import Launch, LaunchRecord
 from tidegate.core.model.market import NEVER_SEEN
 from tidegate.core.model.orders import Order
-from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.market import at_market
-from tidegate.core.offers.seen_hazards import with_seen_hazards
 from tidegate.ports import LedgerView
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import PAUSE_MAX_S, Chaos
@@ -92,18 +90,6 @@ class Witness:
     def view(self) -> LedgerView | None:
         """What the planner that acts now has read."""
         return self.views.get(self.depth)
-
-    def known(self) -> Cluster:
-        """The cluster at the prices that the planner which acts now has read, and with the hazards
-        that it has learnt.
-        """
-        view, at_s = self.view(), self.viewed_s.get(self.depth, self.now_s)
-        if view is None:
-            return at_market(self.world.cluster, NEVER_SEEN, at_s)
-        cluster = at_market(self.world.cluster, view.seen_market, at_s)
-        nodes, history = view.nodes, view.pool_history
-        read = Snapshot(at_s, cluster, view.epoch, None, inf, nodes=nodes, pool_history=history)
-        return with_seen_hazards(read).cluster
 
     def prices_about(self, one: Instance, since_s: float, until_s: float) -> Iterator[float]:
         """What the instance was known to cost between two moments, where the file leaves that to
