@@ -21,6 +21,7 @@ from tests.make import (
 from tidegate.core.model.cluster import Limits
 from tidegate.core.model.ledger import Phase
 from tidegate.core.model.orders import OrderKind, OrderOutcome, OrderResult, PendingOrder
+from tidegate.core.model.plan import Send
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.slurm import Job, Node
 from tidegate.core.model.snapshot import Snapshot
@@ -334,6 +335,16 @@ def test_what_opens_a_gang_is_sent_again_when_it_has_come_to_nothing(
     )
 
     assert bool(orders(made, OrderKind.UNDRAIN)) is is_sent
+
+
+@pytest.mark.parametrize(("jobs", "gang_id"), [([gang()], "9"), ([], "")])
+def test_an_order_says_for_which_gang_it_opens_nodes_and_of_freed_ones_none(
+    jobs: list[Job], gang_id: str
+) -> None:
+    made = plan(seen(jobs, [big(name, state="IDLE+DRAIN", reason=KEPT) for name in ("i-1", "i-2")]))
+
+    sent = [one for one in made.actions if isinstance(one, Send)]
+    assert [(one.order.names, one.for_gang) for one in sent] == [(("i-1", "i-2"), gang_id)]
 
 
 def test_nodes_that_were_opened_for_an_arrays_first_task_are_not_shut_for_its_next() -> None:

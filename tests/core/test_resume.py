@@ -11,6 +11,7 @@ from tidegate.core.fleet.resume import kept_for
 from tidegate.core.model.budgets import Budget, Disruption
 from tidegate.core.model.cluster import Limits, Pool
 from tidegate.core.model.drain_reason import DrainCode, read
+from tidegate.core.model.ledger import Phase
 from tidegate.core.model.orders import OrderKind, PendingOrder
 from tidegate.core.model.plan import Plan
 from tidegate.core.model.slurm import Job, Node, SetBy
@@ -127,6 +128,27 @@ def test_what_is_kept_beside_a_silent_node_is_not_let_go_for_its_age_in_the_same
 
 def opened_lately() -> PendingOrder:
     return PendingOrder("o-1", OrderKind.UNDRAIN, NOW_S + 30)
+
+
+def test_what_is_kept_of_a_run_that_has_lost_a_node_stays_shut_until_the_run_has_ended() -> None:
+    """Its replacement boots, and Slurm has not heard yet that the other is gone."""
+    there = [
+        busy("i-1", "ALLOCATED+DRAIN", reason=KEPT, set_by=SetBy.US),
+        busy("i-2", "ALLOCATED*"),
+    ]
+    dead = replace(record("i-2", ON, pool="a10g", phase=Phase.INTERRUPTED), reclaim_at_s=NOW_S - 30)
+    boots = record("i-3", ON, pool="a10g", phase=Phase.LAUNCHED, gated_for="9", age_s=5)
+    live = [instance("i-1", ON, pool="a10g"), instance("i-3", ON, pool="a10g", age_s=5)]
+    records = [record("i-1", ON, pool="a10g"), dead, boots]
+
+    made = plan(
+        snapshot(
+            [gang(on=NAMES)], there, of=cluster(a10g()), instances=live, records=records, age_s=0.0
+        )
+    )
+
+    assert {each.job_id: each.by for each in made.served} == {"9": ("i-3",)}
+    assert undrained(made) == []
 
 
 def test_a_node_that_was_opened_just_now_is_not_silent() -> None:

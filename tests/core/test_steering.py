@@ -122,6 +122,13 @@ def test_a_closed_node_is_opened_for_a_job_that_needs_it() -> None:
     assert not _launches(made)
 
 
+def test_a_closed_node_stays_closed_for_a_job_that_may_start_once_others_have_ended() -> None:
+    jobs = [running(large(), "i-big", left_s=60), large(2), small()]
+    made = plan(seen(jobs, [closed(gpus=4)]))
+    assert {each.job_id: each.by for each in made.served}["2"] == ("i-big",)
+    assert not orders(made, OrderKind.UNDRAIN)
+
+
 def test_a_closed_node_that_a_gang_counts_on_opens_with_the_others() -> None:
     gang, big = large(nodes=2), offering(T4_BIG, Market.ON_DEMAND)
     boots = record("i-2", big, phase=Phase.LAUNCHED, gated_for="9")

@@ -288,6 +288,19 @@ def test_a_thousand_refusals_do_not_overflow(world: World) -> None:
     assert made.until_s == NOW_S + 1800
 
 
+def test_it_is_remembered_for_which_gang_a_node_was_opened() -> None:
+    world = World()
+    world.ledger.finish_launches(Finished("l-0", LaunchStatus.DONE, (record("i-1"),)))
+    undrain = Order("o-1", OrderKind.UNDRAIN, ("i-1",), NOW_S + 60, only_if=("DRAIN",))
+    applier = Applier(world.compute, world.ledger, world.bus, placement(world.of), world.clock)
+    seen = replace(snapshot(), epoch=world.ledger.view().epoch)
+
+    applier.apply(Plan((Send(undrain, "", for_gang="9"),), (), ()), seen)
+
+    (known,) = world.ledger.view().nodes
+    assert known.order == PendingOrder("o-1", OrderKind.UNDRAIN, NOW_S + 60, gang="9")
+
+
 def test_a_release_on_its_way_is_remembered_beside_a_hint_for_the_same_node() -> None:
     world = World()
     world.ledger.finish_launches(Finished("l-0", LaunchStatus.DONE, (record("i-1"),)))

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from math import inf
 
-from tidegate.core.model.drain_reason import DrainCode, read
+from tidegate.core.model.drain_reason import code_of
 from tidegate.core.model.ec2 import Refusal, RefusalKind
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import (
@@ -19,7 +19,7 @@ from tidegate.core.model.ledger import (
     Phase,
     Stretch,
 )
-from tidegate.core.model.orders import Order, OrderKind, PendingOrder
+from tidegate.core.model.orders import OrderKind, PendingOrder
 from tidegate.core.model.plan import (
     Action,
     Adopt,
@@ -45,8 +45,6 @@ from tidegate.service.requests import Placement, fleet_request
 
 # A refusal costs nothing, a node that is no good costs a boot: 24 min, 48 min, ... 4 h.
 BROKEN_REST_FACTOR = 8.0
-# What an undrain says that opens a node for its gang: KEPT, where that is why it was shut.
-OPENS_FOR_GANG = (DrainCode.COMPLETE, DrainCode.KEPT)
 
 
 @frozen
@@ -133,8 +131,8 @@ class Applier:
         and not them, and choose nodes beside these.
         """
         known = {record.instance_id for record in snapshot.nodes}
-        orders = [each.order for each in actions if isinstance(each, Send) and each.is_budgeted]
-        pairs = [(name, _pending(order)) for order in orders for name in order.names]
+        sends = [each for each in actions if isinstance(each, Send) and each.is_budgeted]
+        pairs = [(name, _pending(each)) for each in sends for name in each.order.names]
         return dict([pair for pair in pairs if pair[0] in known][:most])
 
     def _send(self, actions: Iterable[Action], going: Collection[str]) -> None:
@@ -146,15 +144,16 @@ class Applier:
         sends = [action for action in actions if isinstance(action, Send)]
         if not sends:
             return
-        self._note((send.order for send in sends if send.is_budgeted), besides=going)
+        self._note((send for send in sends if send.is_budgeted), besides=going)
         self.bus.send_orders([send.order for send in sends])
-        self._note(send.order for send in sends if not send.is_budgeted)
+        self._note(send for send in sends if not send.is_budgeted)
 
-    def _note(self, orders: Iterable[Order], besides: Collection[str] = ()) -> None:
+    def _note(self, sends: Iterable[Send], besides: Collection[str] = ()) -> None:
         # What changes no node must not take the place of a release that is on its way.
         hints = {*ABOUT_JOBS, OrderKind.WEIGHT, OrderKind.CHECK}
-        about = [order for order in orders if order.kind not in hints]
-        noted = {name: _pending(o) for o in about for name in o.names if name not in besides}
+        about = [each for each in sends if each.order.kind not in hints]
+        pairs = [(name, _pending(each)) for each in about for name in each.order.names]
+        noted = {name: pending for name, pending in pairs if name not in besides}
         if noted:
             self.ledger.set_orders(noted)
 
@@ -279,12 +278,11 @@ def _ordered_first(
     return first, later
 
 
-def _pending(order: Order) -> PendingOrder:
-    why = read(order.text)
-    is_release, is_undrain = order.kind is OrderKind.RELEASE, order.kind is OrderKind.UNDRAIN
-    code = why.code if why and is_release else ""
-    gang = why.subject if why and is_undrain and why.code in OPENS_FOR_GANG else ""
-    return PendingOrder(order.order_id, order.kind, order.not_after_s, code, gang)
+def _pending(send: Send) -> PendingOrder:
+    order = send.order
+    is_release = order.kind is OrderKind.RELEASE
+    code = code_of(order.text) if is_release else None
+    return PendingOrder(order.order_id, order.kind, order.not_after_s, code or "", send.for_gang)
 
 
 def _seen(instance_ids: Sequence[str], snapshot: Snapshot) -> list[str]:

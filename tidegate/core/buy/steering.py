@@ -63,9 +63,9 @@ class Steering:
     """What starting jobs on each open node is worth in one plan; nothing of it outlives the plan.
 
     `closed`: nodes that Slurm starts nothing on until they are opened; `claimed`: open ones on
-    which jobs start now; `needs`: what waits; `pending`: one of each kind of these; `has_spares`:
-    pools and instance types of which spare nodes are bought; `starts`: how many stopped nodes of
-    each could be started.
+    which jobs start now; `awaited`: those on which jobs start when others have ended; `needs`: what
+    waits; `pending`: one of each kind of these; `has_spares`: pools and instance types of which
+    spare nodes are bought; `starts`: how many stopped nodes of each could be started.
     """
 
     snapshot: Snapshot
@@ -73,6 +73,7 @@ class Steering:
     usage: Usage
     closed: list[Bin] = field(default_factory=list)
     claimed: set[str] = field(default_factory=set)
+    awaited: set[str] = field(default_factory=set)
     pending: Sequence[Need] = ()
     needs: Sequence[Need] = ()
     _spoiled: set[str] = field(default_factory=set)

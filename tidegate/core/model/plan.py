@@ -31,11 +31,14 @@ class Resume:
 
 @frozen
 class Send:
-    """Send an order to the head. `is_budgeted`: a budget counts the nodes that it names."""
+    """Send an order to the head. `is_budgeted`: a budget counts the nodes that it names;
+    `for_gang`: the gang that it opens them for.
+    """
 
     order: Order
     reason: str
     is_budgeted: bool = False
+    for_gang: str = ""
 
 
 @frozen

@@ -343,8 +343,9 @@ def _open(snapshot: Snapshot, names: Sequence[str], why: DrainReason) -> Iterato
     for reason in reasons or [""] if names else []:
         with_gates = ("", reason) if reason in ("", *reasons[:1]) else (reason,)
         chosen = tuple(name for name in names if nodes[name].reason in with_gates)
-        text = reason or why
-        yield order(OrderKind.UNDRAIN, chosen, text, only_if=("DRAIN",), why=why.sentence)
+        text, gang = reason or why, why.subject if why.code is DrainCode.COMPLETE else ""
+        said = why.sentence
+        yield order(OrderKind.UNDRAIN, chosen, text, only_if=("DRAIN",), why=said, for_gang=gang)
 
 
 def _is_closing(snapshot: Snapshot, fleet: Fleet, gang: Gang) -> bool:
@@ -370,7 +371,7 @@ def _to_open(
     if opening:
         said = f"all {gangs[0].nodes} nodes of job {key} are there"
         return opening, DrainReason(DrainCode.COMPLETE, said, key)
-    used = {name for gang in gangs for name in gang.held_names}
+    used = {name for gang in gangs for name in gang.counts_on}
     freed = DrainReason(DrainCode.FREED, f"job {key} no longer waits for this node", key)
     return tuple(n for n in names if n not in used), freed
 

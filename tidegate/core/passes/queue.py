@@ -69,6 +69,11 @@ class Gang:
         return {each.name for part in self.parts for each in part.held}
 
     @property
+    def counts_on(self) -> set[str]:
+        """Those that it holds, and those that it has from a run that has lost nodes."""
+        return self.held_names.union(*(part.need.beside for part in self.parts))
+
+    @property
     def key(self) -> str:
         return self.parts[0].need.gang
 

@@ -222,6 +222,8 @@ def _fill(room: Room, queue: Queue, need: Need, group: Group, count: int) -> int
             reason += steering.why_here(found, need)
         else:
             steering.waits(need)
+            if found.kind is BinKind.FREEING:
+                steering.awaited.add(found.name)
         queue.note_served(need.job_id, (found.name,) * fitting, reason)
     return count
 

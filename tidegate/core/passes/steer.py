@@ -86,14 +86,13 @@ def _open(
     """Undrain closed nodes that a job is worth, or that no job would keep at a loss any more; none
     of those that the `gangs` hold, or have from a run that ends, which cannot start yet.
     """
-    held = {name for gang in gangs for name in gang.held_names}
-    held |= {name for gang in gangs for part in gang.parts for name in part.need.beside}
+    held = {name for gang in gangs for name in gang.counts_on}
     by_why: dict[tuple[str, str], list[str]] = {}
     for each, found in paired:
         node = each.member.node
         if node is None or not each.is_closed or found.name in held:
             continue
-        if found.jobs:
+        if found.jobs and _may_start(steering, found):
             why = "a job is worth it"
         elif found.pool in kept:
             why = f"pool {found.pool} keeps it in any case"
@@ -106,6 +105,11 @@ def _open(
         by_why.setdefault((why, node.reason), []).append(found.name)
     for (why, reason), names in sorted(by_why.items()):
         yield order(OrderKind.UNDRAIN, tuple(names), reason, only_if=("DRAIN",), why=why)
+
+
+def _may_start(steering: Steering, found: Bin) -> bool:
+    """Not only when jobs there have ended: opened before, it would be closed again until then."""
+    return found.name in steering.claimed or found.name not in steering.awaited
 
 
 def _may_lose(steering: Steering, found: Bin) -> bool:
