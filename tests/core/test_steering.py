@@ -23,7 +23,7 @@ from tidegate.core.model.cluster import Cluster, Limits
 from tidegate.core.model.digest import Digest
 from tidegate.core.model.ec2 import Instance, InstanceType, Market
 from tidegate.core.model.ledger import Launch, Phase
-from tidegate.core.model.orders import Order, OrderKind, PendingOrder
+from tidegate.core.model.orders import Order, OrderKind, OrderOutcome, OrderResult, PendingOrder
 from tidegate.core.model.plan import Plan
 from tidegate.core.model.slurm import Job, Node, NodeState
 from tidegate.core.model.snapshot import Snapshot
@@ -247,6 +247,11 @@ def test_a_booting_node_that_nobody_needs_any_more_is_closed_as_it_joins() -> No
     assert order.names == ("i-big",)
     assert not order.only_if, "a guarded drain does not last until the node is there"
     assert shown.digest is not None
+    told = PendingOrder("o-1", OrderKind.DRAIN, NOW_S + 30)
+    failed = OrderResult("o-1", OrderKind.DRAIN, "i-big", OrderOutcome.FAILED)
+    answered = replace(shown.digest, results=(failed,))
+    records = (*shown.nodes[:-1], replace(booting, order=told))
+    assert not closings(plan(replace(shown, digest=answered, nodes=records)))
     reading = shown.digest.reading
     waited_for = replace(reading, jobs=(*reading.jobs, large()))
     assert not closings(plan(replace(shown, digest=replace(shown.digest, reading=waited_for))))

@@ -127,7 +127,7 @@ def _close(
         is_used = found.name in steering.claimed or found.name in there or found.gated_for
         if each.is_closed or is_used or found.pool in kept:
             continue
-        if each.use is Use.IN_FLIGHT and found.jobs:
+        if each.use is Use.IN_FLIGHT and (found.jobs or _joins_closed(each.member, steering)):
             continue
         if each.use in (Use.CAPACITY, Use.IN_FLIGHT) and steering.is_threatened(found):
             (closing if each.use is Use.CAPACITY else booting).append(found.name)
@@ -136,6 +136,13 @@ def _close(
     if booting:
         # No guard: such a drain lasts, and meets the node as it joins.
         yield order(OrderKind.DRAIN, tuple(booting), CLOSED)
+
+
+def _joins_closed(member: Member, steering: Steering) -> bool:
+    """Its drain lasts until it joins, though the answer was that Slurm does not know it yet. Asked
+    again in each look, each answer would lead to the next look.
+    """
+    return member.was_told(OrderKind.DRAIN, steering.snapshot.now_s)
 
 
 def _weigh(
