@@ -244,6 +244,18 @@ _OF_PLANS = (
         never("core.fleet.judge:_judge_registered", "_ is not None and _ >= _"),
     ),
     fault(
+        "a closed node opens for a job that waits for another's end",
+        always("core.passes.steer:_open", "_may_start(...)"),
+    ),
+    fault(
+        "a booting node is told in each look that it joins closed",
+        never("core.passes.steer:_close", "_joins_closed(...)"),
+    ),
+    fault(
+        "which nodes were opened for a gang is forgotten",
+        becomes("core.fleet.members:Member.opened_for", "_.gang if _1 else ''", "''"),
+    ),
+    fault(
         "closed nodes are never opened",
         always("core.passes.steer:_open", "not _.is_closed"),
     ),

@@ -347,30 +347,40 @@ def test_an_order_says_for_which_gang_it_opens_nodes_and_of_freed_ones_none(
     assert [(one.order.names, one.for_gang) for one in sent] == [(("i-1", "i-2"), gang_id)]
 
 
-def test_nodes_that_were_opened_for_an_arrays_first_task_are_not_shut_for_its_next() -> None:
+def opened_for_an_array(*others: Job, shut: int) -> Snapshot:
+    """Two tasks of two nodes each: i-2 and i-3 have opened for the first; `shut`: how many of the
+    others are up, at their gates.
+    """
     tasks = job(9, nodes=2, gpus=4, priority=5, count=2, array_job_id="9")
-    opened = PendingOrder("o-1", OrderKind.UNDRAIN, NOW_S + 29.0, gang="9")
-    on, known = offering(T4_BIG), ["i-2", "i-3", "i-1"]
-
-    made = plan(
-        snapshot(
-            [tasks],
-            [
-                big("i-1", state="IDLE+DRAIN"),  # the next task's, which waits for one more
-                big("i-2", state="IDLE+NOT_RESPONDING"),
-                big("i-3", state="IDLE+NOT_RESPONDING"),
-            ],
-            instances=[instance(name, on) for name in (*known, "i-4")],
-            records=[
-                *(record(name, on, order=opened) for name in known[:2]),
-                record("i-1", on, gated_for="9"),
-                record("i-4", on, phase=Phase.LAUNCHED),
-            ],
-            results=tuple(
-                OrderResult("o-1", OrderKind.UNDRAIN, name, OrderOutcome.DONE) for name in known[:2]
-            ),
-        )
+    told = PendingOrder("o-1", OrderKind.UNDRAIN, NOW_S + 29.0, gang="9")
+    on, opened = offering(T4_BIG), ("i-2", "i-3")
+    up, boot = ("i-1", "i-4")[:shut], ("i-1", "i-4")[shut:]
+    return snapshot(
+        [*others, tasks],
+        [
+            *(big(name, state="IDLE+NOT_RESPONDING") for name in opened),
+            *(big(name, state="IDLE+DRAIN") for name in up),
+        ],
+        instances=[instance(name, on) for name in (*opened, *up, *boot)],
+        records=[
+            *(record(name, on, order=told) for name in opened),
+            *(record(name, on, gated_for="9") for name in up),
+            *(record(name, on, phase=Phase.LAUNCHED, gated_for="9" * (not up)) for name in boot),
+        ],
+        results=[OrderResult("o-1", OrderKind.UNDRAIN, each, OrderOutcome.DONE) for each in opened],
     )
+
+
+def test_nodes_that_were_opened_for_an_arrays_first_task_are_not_shut_for_its_next() -> None:
+    made = plan(opened_for_an_array(shut=1))
 
     assert not orders(made, OrderKind.DRAIN)
     assert not orders(made, OrderKind.UNDRAIN)
+
+
+def test_nor_where_a_job_before_it_has_counted_on_one_of_them_in_vain() -> None:
+    parts = [job(n, gpus=gpus, priority=9, het_job_id="7") for n, gpus in ((7, 4), (8, 64))]
+    made = plan(opened_for_an_array(*parts, shut=0))
+
+    assert {"7", "8"} <= {each.job_id for each in made.unmet}
+    assert not orders(made, OrderKind.DRAIN)

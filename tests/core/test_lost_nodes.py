@@ -49,6 +49,13 @@ def test_after_its_notice_a_node_that_ec2_does_not_show_is_given_up() -> None:
     assert [order.names for order in orders(made, OrderKind.DELETE)] == [("i-1",)]
 
 
+@pytest.mark.parametrize(("age_s", "is_let_go"), [(30.0, False), (90.0, True)])
+def test_a_node_that_joins_before_ec2_shows_it_stays(*, age_s: float, is_let_go: bool) -> None:
+    seen = snapshot(nodes=[node()], records=[record(age_s=age_s)])
+
+    assert bool(orders(plan(seen), OrderKind.RELEASE)) is is_let_go
+
+
 def test_a_node_that_lives_on_long_after_its_announced_end_keeps_its_job() -> None:
     """Slurm would have found it DOWN: nothing ended it, and one Describe may leave it out."""
     alive = replace(BUSY, state=NodeState.parse("MIXED+DRAIN+DYNAMIC_NORM"))

@@ -26,8 +26,9 @@ ENDS = StateChange("i-1", InstanceState.SHUTTING_DOWN)
 
 def world_with_a_node(of: Cluster | None = None) -> World:
     world = World(of) if of else World()
-    world.compute.put(replace(instance("i-1"), launched_at_s=world.clock.now_s() - 100))
-    world.ledger.all_nodes["i-1"] = record("i-1")
+    launched_at_s = world.clock.now_s() - 100
+    world.compute.put(replace(instance("i-1"), launched_at_s=launched_at_s))
+    world.ledger.all_nodes["i-1"] = replace(record("i-1"), launched_at_s=launched_at_s)
     world.report([job(7, on=["i-1"])], [node("i-1", state="MIXED", gpus_alloc=1)])
     return world
 

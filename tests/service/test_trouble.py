@@ -192,7 +192,8 @@ def test_an_order_to_an_adopted_node_is_remembered() -> None:
 def test_an_instance_that_ec2_does_not_show_is_ended_and_not_counted_as_ended(
     world: World,
 ) -> None:
-    world.ledger.all_nodes["i-1"] = record(phase=Phase.JOINED)
+    known = replace(record(phase=Phase.JOINED), launched_at_s=world.clock.now_s() - 100)
+    world.ledger.all_nodes["i-1"] = known
     world.report()
 
     looked = world.look()

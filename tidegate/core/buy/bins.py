@@ -221,6 +221,7 @@ class Bins:
         self.all: list[Bin] = []
         self._order: list[Bin] = []
         self._gated: dict[str, list[Bin]] = {}
+        self._opened: dict[str, list[Bin]] = {}
         self._own: dict[str, deque[Bin]] = {}
         #: Nodes in doubt, each with what it is likely to be.
         self.hoped: list[tuple[Bin, Bin]] = []
@@ -242,6 +243,8 @@ class Bins:
         for each in self.all:
             if each.gated_for:
                 self._gated.setdefault(each.gated_for, []).append(each)
+            elif each.opened_for:
+                self._opened.setdefault(each.opened_for, []).append(each)
 
     def with_room(self) -> Iterator[Bin]:
         """All of them. The room of a node in doubt is in what it is likely to be, where jobs were
@@ -299,6 +302,10 @@ class Bins:
         """The gang's own gated bins, and every open one of which the zone is known."""
         yield from self._gated.get(need.gang, ())
         yield from (each for each in dict.fromkeys(self._order) if not each.is_anywhere)
+
+    def opened(self, gang: str) -> Sequence[Bin]:
+        """Those that were opened for the gang a moment ago."""
+        return self._opened.get(gang, ())
 
     def gated(self) -> Iterable[tuple[str, list[Bin]]]:
         """The bins of each gang that are held for it, by its job id."""

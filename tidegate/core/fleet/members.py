@@ -81,8 +81,7 @@ class Member:
         reclaim_at_s = self.record.reclaim_at_s if self.record else None
         if reclaim_at_s is not None and now_s < reclaim_at_s:
             return False  # one Describe that leaves it out must not cut its notice short
-        is_fresh = self.record is None or self.record.phase is Phase.LAUNCHED
-        return not is_fresh or now_s - self.launched_at_s > describe_lag_s
+        return now_s - self.launched_at_s > describe_lag_s
 
     @property
     def may_start(self) -> bool:

@@ -102,9 +102,11 @@ def _dearest(room: Room, part: Part) -> tuple[float, ...]:
 
 def _hold_again(room: Room, gang: Gang) -> None:
     """Choose anew among the nodes that are there: gangs before it in the queue may have held the
-    better place for it in vain.
+    better place for it in vain, or a node that was opened for it a moment ago.
     """
-    if _is_bound(gang) or not any(part.missing for part in gang.parts):
+    is_short = any(part.missing for part in gang.parts)
+    left = () if gang.is_there else room.bins.opened(gang.key)
+    if _is_bound(gang) or not (is_short or any(each.is_empty for each in left)):
         return
     give_back(room.bins, gang)
     _hold_parts(room, gang)

@@ -20,6 +20,7 @@ from tidegate.sim.checks.ending import (
     NoStrayInstances,
     RequeuedOnlyForAReason,
 )
+from tidegate.sim.checks.flapping import NoFlapping
 from tidegate.sim.checks.futile import NoFutileLaunches
 from tidegate.sim.checks.hours import HoursOfTheWall, NothingWhileStopped
 from tidegate.sim.checks.idle_gpus import IdleJobsEndByTheRule
@@ -93,6 +94,7 @@ CHECKS: tuple[type[Check], ...] = (
     DeadlinesHeeded,
     MovesLeadToSpot,
     NotBackAndForth,
+    NoFlapping,
     NoFutileLaunches,
     NothingForBoundJobs,
     SickNeedsWait,
