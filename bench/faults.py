@@ -252,10 +252,6 @@ _OF_PLANS = (
         never("core.passes.steer:_close", "_joins_closed(...)"),
     ),
     fault(
-        "which nodes were opened for a gang is forgotten",
-        becomes("core.fleet.members:Member.opened_for", "_.gang if _1 else ''", "''"),
-    ),
-    fault(
         "closed nodes are never opened",
         always("core.passes.steer:_open", "not _.is_closed"),
     ),

@@ -12,7 +12,7 @@ from tidegate.sim.checks.witness import Check, Witness
 WITHIN_S = 60.0
 # Looks that contradict each other do so each second; people, faults and short jobs make six turns
 # of a node in a minute, and ten orders alike to one, in thousands of worlds.
-TURNS_MAX, SENT_MAX = 12, 20
+TURNS_MAX = SENT_MAX = 12
 # About what AWS takes a plan repeats its orders until a digest shows that they are carried out.
 REPEATED = frozenset({OrderKind.SIGNAL, OrderKind.REQUEUE, OrderKind.DELETE})
 
