@@ -164,3 +164,14 @@ def test_a_node_that_a_job_left_between_the_two_questions_is_asked_for_again(sta
     (node,) = SlurmCli(run).read().nodes
 
     assert [word for word in node.state.words if word != "DYNAMIC_NORM"] == seen
+
+
+@pytest.mark.parametrize(("tasks", "refused"), [("7_0-2,5", "7"), ("7_[0-2]", "7"), ("7_3", "7_3")])
+def test_of_several_jobs_the_array_whose_tasks_slurm_names_was_refused(tasks, refused):
+    """Source: scontrol of 22.05, of an array that waits and names a feature that is none."""
+    said = f"{tasks}: Invalid feature specification"
+
+    def run(argv: Sequence[str], timeout_s: float) -> Finished:
+        return Finished(1, "", f"scontrol: error: {said}\n")
+
+    assert SlurmCli(run).constrain(["7", "9"], "t4") == {refused: "Invalid feature specification"}

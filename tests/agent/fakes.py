@@ -103,7 +103,8 @@ class FakeSlurm:
 
     def constrain(self, job_ids: Sequence[str], constraint: str) -> dict[str, str]:
         self.calls.append(("constrain", constraint, *job_ids))
-        return {}
+        asked = {each.partition("_")[0] for each in job_ids}
+        return {each: why for each, why in self.refuses.items() if each.partition("_")[0] in asked}
 
     def scancel(self, job_ids: Sequence[str]) -> dict[str, str]:
         self.calls.append(("scancel", *job_ids))

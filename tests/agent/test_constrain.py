@@ -1,7 +1,7 @@
 """What a job asks for beside what its user asked for."""
 
 from tests.agent.fakes import order
-from tests.agent.test_orders import DONE, KEPT
+from tests.agent.test_orders import DONE, FAILED, KEPT
 from tidegate.core.model.orders import OrderKind
 
 
@@ -21,3 +21,16 @@ def test_a_feature_is_added_to_what_each_job_asks_for_by_now(slurm, outcomes):
         ("constrain", "on-demand", "2", "6"),
         ("constrain", "t4&on-demand", "3"),
     ]
+
+
+def test_what_slurm_refuses_of_an_arrays_tasks_it_refuses_of_the_row_in_which_they_wait(
+    slurm, outcomes
+):
+    slurm.queue("7_0", "RUNNING")
+    for waiting in ("7", "8"):
+        slurm.queue(waiting, "PENDING")
+    slurm.refuses = {"7_0": "Job is no longer pending execution", "8_3": "Not available"}
+
+    made = order(OrderKind.CONSTRAIN, "7", "8", text="on-demand", only_if=("PENDING",))
+
+    assert outcomes(made) == {"7": DONE, "8": FAILED}

@@ -37,7 +37,8 @@ SIGNAL_TIMEOUT_S = 8.0
 JOBS_AT_ONCE = 200
 
 _FOR_JOB = re.compile(r"^(?:scontrol: error: )?(.+) for job ([0-9]+(?:_[0-9]+)?)$", re.MULTILINE)
-_TASK = re.compile(r"^(?:scontrol: error: )?([0-9]+_[0-9]+): (.+)$", re.MULTILINE)
+# Of an array the tasks: `7_0`, or all that wait, `7_0-2,5`.
+_TASKS = re.compile(r"^(?:scontrol: error: )?([0-9]+)_([][0-9,%-]+): (.+)$", re.MULTILINE)
 _KILL = re.compile(r"on job id ([0-9]+(?:_[0-9]+)?): (.+)$", re.MULTILINE)
 _WITH_SLURMDBD = re.compile(r"^AccountingStorageType *= accounting_storage/slurmdbd$", re.MULTILINE)
 _MEMORY = re.compile(r" MinMemory(CPU|Node)=[0-9.]+[KMGTP]? ")
@@ -382,7 +383,11 @@ def _chunks(
 def _job_errors(done: Finished) -> dict[str, str]:
     """Job id -> what scontrol said about it."""
     text = done.err + "\n" + done.out
-    return {job_id: why for why, job_id in _FOR_JOB.findall(text)} | dict(_TASK.findall(text))
+    of_arrays = {
+        f"{array}_{tasks}" if tasks.isdecimal() else array: why
+        for array, tasks, why in _TASKS.findall(text)
+    }
+    return {job_id: why for why, job_id in _FOR_JOB.findall(text)} | of_arrays
 
 
 def _raise_if_unanswered(done: Finished) -> None:

@@ -178,7 +178,8 @@ def comment(order: Order, slurm: Slurm) -> Carried:
 
 def constrain(order: Order, slurm: Slurm) -> Carried:
     """Have what still waits ask for one feature more, beside what its user asked for by now."""
-    asked = asked_jobs((order,), slurm.read())
+    reading = slurm.read()
+    asked = asked_jobs((order,), reading)
     texts = {job.job_id: with_feature(job.constraint, order.text) for _, job in asked.pairs}
     by_text: dict[str, list[str]] = {}
     for _, job in asked.pairs:
@@ -188,8 +189,15 @@ def constrain(order: Order, slurm: Slurm) -> Carried:
     errors: dict[str, str] = {}
     for text, job_ids in by_text.items():
         errors |= slurm.constrain(tuple(job_ids), text)
+    errors = _by_row(errors, reading)
     results = tuple(_constrained(order, job, errors, texts) for _, job in asked.pairs)
     return Carried((*asked.settled, *results))
+
+
+def _by_row(errors: Mapping[str, str], reading: Reading) -> dict[str, str]:
+    """Of an array Slurm names the tasks that it refuses; those that wait stand in its own row."""
+    rows = {job.job_id for job in reading.jobs}
+    return {name if name in rows else name.partition("_")[0]: why for name, why in errors.items()}
 
 
 def _constrained(
