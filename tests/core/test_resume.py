@@ -280,3 +280,21 @@ def test_a_replacement_that_is_there_stays_shut_until_the_job_has_left_the_node_
 
     assert runs == []
     assert waits == [("i-1", "i-3")]
+
+
+def test_what_a_run_that_ends_still_fills_is_kept_though_there_is_no_room_for_the_next_one() -> (
+    None
+):
+    """It may have no other node, and the rest of its own cannot be had now."""
+    held = busy("i-1", "ALLOCATED+DRAIN", reason=KEPT, set_by=SetBy.US)
+    taken = replace(record("i-2", ON, pool="a10g", phase=Phase.INTERRUPTED), reclaim_at_s=NOW_S + 9)
+    silent = busy("i-2", "ALLOCATED*+DRAIN", reason="tidegate: EC2 reclaims it (reclaim)")
+    full = cluster(replace(a10g(), limits=Limits(nodes=2)))
+    live = [instance(name, ON, pool="a10g") for name in NAMES]
+    known = [record("i-1", ON, pool="a10g"), taken]
+    seen = snapshot([gang(on=NAMES)], [held, silent], of=full, instances=live, records=known)
+
+    made = plan(seen)
+
+    assert [each.job_id for each in made.unmet] == ["9"]
+    assert undrained(made) == []

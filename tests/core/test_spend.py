@@ -8,7 +8,7 @@ import pytest
 from tests.core.reading import launches, why
 from tests.make import NOW_S, cluster, instance, job, node, placement, pool, record, snapshot
 from tidegate.core.explain.overview import overview
-from tidegate.core.model.cluster import Cluster, SpendingBudget
+from tidegate.core.model.cluster import Cluster, Limits, SpendingBudget
 from tidegate.core.model.ledger import Charge, LaunchRecord, NodeRecord, Phase
 from tidegate.core.model.plan import Resume
 from tidegate.core.model.slurm import Job
@@ -191,6 +191,17 @@ def test_jobs_of_a_spent_budget_still_use_what_is_there(scope: str) -> None:
     made = plan(seen(of, job(account="nlp", user="bob"), usd=1.0, scope=scope, **there))
 
     assert [each.by for each in made.served] == [("i-1",)]
+
+
+def test_they_use_also_what_a_gang_before_them_has_held_in_vain() -> None:
+    of = replace(with_budget("user ada", usd_per_day=1.0), limits=Limits(nodes=1))
+    there = {"nodes": [node()], "instances": [instance()], "records": [record()]}
+    gang, small = job(1, nodes=2, priority=9), job(2, user="ada")
+
+    made = plan(seen(of, gang, small, usd=2.0, scope="user ada", **there))
+
+    assert {each.job_id: each.by for each in made.served} == {"2": ("i-1",)}
+    assert [each.job_id for each in made.unmet] == ["1"]
 
 
 def test_a_user_with_a_budget_shares_no_gangs_launch_with_one_without() -> None:

@@ -264,6 +264,7 @@ def open_gangs(
     ready = _by_key(startable(snapshot, fleet, gangs))
     ending, resuming = ending_runs(snapshot), waiting_for_nodes(snapshot, fleet, known)
     kept, by_slurm = _kept(snapshot), _kept_by_slurm(snapshot)
+    running = _running(snapshot)
     for key, held in gated:
         own = waiting.get(key, ())
         shut = [each for each in held if each.kind is BinKind.EXISTING]
@@ -276,7 +277,8 @@ def open_gangs(
         if key in by_slurm:
             shut = [each for each in shut if each.name not in kept]
         elif not own and key in resuming:
-            shut = [each for each in shut if each.name not in kept or _is_of_no_use(gangs, each)]
+            left = [each for each in shut if (key, each.name) not in running]
+            shut = [each for each in left if each.name not in kept or _is_of_no_use(gangs, each)]
         names, why = _to_open(own, ready.get(key, ()), key, shut)
         if not _is_opening(snapshot, names):
             yield from _open(snapshot, names, why)
@@ -317,6 +319,12 @@ def _is_of_no_use(gangs: Iterable[Gang], kept: Bin) -> bool:
     """Its gang would not start there any more: it asks something else by now, like no spot."""
     needs = [p.need for g in gangs if g.key == kept.gated_for for p in g.parts]
     return bool(needs) and not any(kept.holds(need) for need in needs)
+
+
+def _running(snapshot: Snapshot) -> set[tuple[str, str]]:
+    """Gangs, each with a node on which its run has not ended: no room is there for its next one."""
+    jobs = snapshot.heard.reading.jobs
+    return {(gang_of(job), name) for job in jobs if not job.is_pending for name in job.node_names}
 
 
 def _kept(snapshot: Snapshot) -> set[str]:

@@ -14,7 +14,7 @@ from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.model.plan import Unmet
 from tidegate.core.model.snapshot import Snapshot
-from tidegate.core.model.why import told
+from tidegate.core.model.why import WhyNot, told
 from tidegate.core.passes.doubt import hope
 from tidegate.core.passes.freeing import free_soon
 from tidegate.core.passes.gangs import complete, give_back, hold
@@ -48,12 +48,16 @@ def serve_queue(
     gangs, left = _give_nodes(room, purchase, queue, groups, later)
     if any(left) and hope(room.bins) | free_soon(snapshot, room):
         _give_more(room, queue, groups, left)
-    _bar(purchase, queue, needs, left, groups)
+    barred = _barred(purchase, needs, left, groups)
     later.rejoin(left, groups)
     buyer = _Buyer(snapshot, room, purchase, queue, groups)
     for number, need in enumerate(needs):
         if need.is_gang:
             buyer.complete(gangs.get(number, ()))
+        elif number in barred:
+            # Gangs before it may have given back what they held.
+            if _fill(room, queue, need, groups[number], left[number]):
+                queue.refuse(need.job_id, (barred[number],), barred[number].sentence)
         elif left[number]:
             buyer.serve(need, groups[number], left[number])
     return queue
@@ -134,23 +138,20 @@ def _gated_for(judged: Judged) -> str:
     return judged.member.gated_for if judged.use is Use.IN_FLIGHT else judged.gated_for
 
 
-def _bar(
-    purchase: Purchase,
-    queue: Queue,
-    needs: Sequence[Need],
-    left: list[int],
-    groups: Sequence[Group],
-) -> None:
-    """Nothing is bought for jobs whose payer's budget is spent, nor for those that may
-    start on certain nodes only.
+def _barred(
+    purchase: Purchase, needs: Sequence[Need], left: Sequence[int], groups: Sequence[Group]
+) -> dict[int, WhyNot]:
+    """Why nothing is bought for some needs, by number: their payer's budget is spent, or they may
+    start on certain nodes only. They no longer count among those that a group buys for.
     """
+    found: dict[int, WhyNot] = {}
     is_any_bound = any(group.need.where for group in dict.fromkeys(groups))
     for number, need in enumerate(needs) if purchase.usage.used_up or is_any_bound else ():
-        barred = bound(need) or purchase.barred(need.payers)
-        if barred and left[number] and not need.is_gang:
+        why = bound(need) or purchase.barred(need.payers)
+        if why and left[number] and not need.is_gang:
             groups[number].waiting -= left[number]
-            left[number] = 0
-            queue.refuse(need.job_id, (barred,), barred.sentence)
+            found[number] = why
+    return found
 
 
 def _components(needs: Sequence[Need], number: int) -> list[Need]:
