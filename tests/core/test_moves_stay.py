@@ -22,6 +22,8 @@ from tests.core.moving_jobs import (
 from tests.core.reading import launches, orders
 from tests.make import (
     NOW_S,
+    T4,
+    ZONE,
     instance,
     job,
     node,
@@ -30,7 +32,8 @@ from tests.make import (
 )
 from tidegate.core.explain.answer import answer
 from tidegate.core.model.budgets import Budget, Disruption
-from tidegate.core.model.cluster import Cluster, Limits
+from tidegate.core.model.cluster import Cluster, Limits, Reservation
+from tidegate.core.model.ec2 import Market
 from tidegate.core.model.job_files import Progress
 from tidegate.core.model.ledger import Launch
 from tidegate.core.model.orders import OrderKind
@@ -138,6 +141,17 @@ def test_what_waiting_costs_counts_against_a_move() -> None:
 
     assert is_left(running(), of=dear)
     assert "would save less" in why(running(), of=dear)
+
+
+def test_what_is_paid_for_already_comes_before_spot() -> None:
+    room = Reservation("cr-1", T4.name, ZONE, 1, Market.RESERVED, NOW_S - 60)
+    markets = (Market.RESERVED, Market.SPOT, Market.ON_DEMAND)
+    prices = {**ONE_TYPE.prices, room.offering: 0.0}
+    free = replace(with_pool(markets=markets), reservations=(room,), prices=prices)
+
+    assert is_left(running(), of=free)
+    assert "there is room for it on g4dn.xlarge/us-east-1a/reserved" in why(running(), of=free)
+    assert launches(plan(seen(of=replace(free, reservations=()))))
 
 
 def test_spot_that_costs_as_much_is_not_gone_to() -> None:

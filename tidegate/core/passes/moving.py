@@ -96,6 +96,8 @@ class Moving:
         ((need, _),) = kinds_running(reading, self._snapshot.cluster)
         if need.where is not None:
             return "it may run on certain nodes only"
+        if paid_for := self._paid_for(need):
+            return paid_for
         spot = self._spot(job, need)
         if spot is None:
             return self._none(need)
@@ -140,6 +142,17 @@ class Moving:
                 return f"job {other.job_id} waits for a licence that it would give away"
             if any(covers(each, other) for each in caps):
                 return f"job {other.job_id} waits under a limit that counts both"
+        return ""
+
+    def _paid_for(self, need: Need) -> str:
+        """Where there is room for it that is paid for in advance; "": nowhere. By the hour nothing
+        is bought beside that.
+        """
+        groups = self._offer_groups
+        for each in groups.options(need):
+            group, places = each.offer_group, groups.places(each.offer_group, each.offering)
+            if group.market.is_prepaid and places >= need.nodes:
+                return f"there is room for it on {each.offering}, which is paid for already"
         return ""
 
     def _idle(self, need: Need) -> str:
