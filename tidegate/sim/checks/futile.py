@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 
 from tidegate.core.model.ec2 import Instance
 from tidegate.sim.checks.witness import Check, Witness
-from tidegate.sim.slurm_parts import SimJob
+from tidegate.sim.slurm_parts import SimJob, SimNode
 
 FUTILE_MAX = 6
 
@@ -15,8 +15,20 @@ class NoFutileLaunches(Check):
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
         self.used: set[str] = set()
+        self.lacking: set[str] = set()
         self.futile: Counter[str] = Counter()
         self.launches: defaultdict[str, set[str]] = defaultdict(set)
+
+    def joined(self, node: SimNode) -> None:
+        """One without its GPUs is no good, and its offering rests: what each pool loses to a bad
+        image is bounded elsewhere (BadImagesTouchTwo, BootFailuresRestTheirPool).
+        """
+        instance = self.world.compute.everything.get(node.name)
+        kind = (
+            self.world.cluster.instance_type(instance.offering.instance_type) if instance else None
+        )
+        if kind is not None and node.gpus < kind.gpus:
+            self.lacking.add(node.name)
 
     def started(self, job: SimJob) -> None:
         self.used.update(job.node_names)
@@ -28,7 +40,7 @@ class NoFutileLaunches(Check):
         name, launch = instance.instance_id, self.witness.launch_of(instance)
         chaos, noticed = self.witness.chaos, self.witness.noticed
         is_left_out = any(name in of for of in (chaos.left_out, chaos.cordoned, chaos.sickened))
-        is_left_out |= name in noticed
+        is_left_out |= name in noticed or name in self.lacking
         is_plain = name in self.witness.registered and not is_left_out
         if launch is None or name in self.used or not is_plain or self._is_stopped():
             return
