@@ -298,3 +298,29 @@ def test_what_a_run_that_ends_still_fills_is_kept_though_there_is_no_room_for_th
 
     assert [each.job_id for each in made.unmet] == ["9"]
     assert undrained(made) == []
+
+
+def test_what_a_run_that_ends_has_stays_shut_while_all_of_the_next_one_is_elsewhere() -> None:
+    there = replace(ON, zone="us-east-1b")
+    held = busy("i-1", "ALLOCATED+DRAIN", reason=KEPT, set_by=SetBy.US)
+    silent = busy("i-2", "ALLOCATED*+DRAIN", reason="tidegate: EC2 reclaims it (reclaim)")
+    taken = replace(record("i-2", ON, pool="a10g", phase=Phase.INTERRUPTED), reclaim_at_s=NOW_S + 9)
+    at_gates = ("i-3", "i-4")
+    gates = [node(name, A10G, state="IDLE+DRAIN+DYNAMIC_NORM") for name in at_gates]
+    live = [instance(name, ON, pool="a10g") for name in NAMES]
+    live += [instance(name, there, pool="a10g") for name in at_gates]
+    known = [record("i-1", ON, pool="a10g"), taken]
+    known += [record(name, there, pool="a10g", gated_for="9") for name in at_gates]
+
+    made = plan(
+        snapshot(
+            [gang(on=NAMES)],
+            [held, silent, *gates],
+            of=cluster(a10g()),
+            instances=live,
+            records=known,
+        )
+    )
+
+    assert {each.job_id: each.by for each in made.served} == {"9": at_gates}
+    assert undrained(made) == []

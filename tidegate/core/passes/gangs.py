@@ -268,6 +268,8 @@ def open_gangs(
     for key, held in gated:
         own = waiting.get(key, ())
         shut = [each for each in held if each.kind is BinKind.EXISTING]
+        if own or key in resuming:  # its run is to end first
+            shut = [each for each in shut if (key, each.name) not in running]
         if key in by_slurm:
             said = f"Slurm itself keeps it for job {key}"
             names = tuple(sorted(each.name for each in shut if each.name in kept))
@@ -277,8 +279,7 @@ def open_gangs(
         if key in by_slurm:
             shut = [each for each in shut if each.name not in kept]
         elif not own and key in resuming:
-            left = [each for each in shut if (key, each.name) not in running]
-            shut = [each for each in left if each.name not in kept or _is_of_no_use(gangs, each)]
+            shut = [each for each in shut if each.name not in kept or _is_of_no_use(gangs, each)]
         names, why = _to_open(own, ready.get(key, ()), key, shut)
         if not _is_opening(snapshot, names):
             yield from _open(snapshot, names, why)
