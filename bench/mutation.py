@@ -42,7 +42,8 @@ _OF_CORE = (
     *("fleet/members", "fleet/arrivals", "fleet/templates", "fleet/rollout", "model/rollout"),
     *("buy/bins", "buy/blueprint"),
     *("buy/fillers", "buy/launches", "buy/steering", "passes/doubt", "passes/freeing"),
-    *("passes/futile", "passes/gangs", "passes/idle", "passes/kinds", "passes/nodes"),
+    *("passes/futile", "passes/gangs", "passes/gates", "passes/idle", "passes/kinds"),
+    *("passes/nodes",),
     *("passes/queue", "passes/retire", "passes/rollout", "passes/serve", "passes/sickness"),
     *("passes/silence", "passes/steer", "passes/vain", "planner"),
 )

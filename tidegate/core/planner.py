@@ -39,7 +39,8 @@ from tidegate.core.passes.departures import Departures
 from tidegate.core.passes.doubt import count_doubt, finish_launches
 from tidegate.core.passes.faults import watch_faults
 from tidegate.core.passes.futile import Watched, held_back, watch_waiting
-from tidegate.core.passes.gangs import awaited, keep_for_gangs, open_gangs
+from tidegate.core.passes.gangs import awaited, keep_for_gangs
+from tidegate.core.passes.gates import open_gangs
 from tidegate.core.passes.hangs import requeue_hung
 from tidegate.core.passes.headroom import hold_headroom
 from tidegate.core.passes.idle import idle_nodes, keep_warm, release_idle
@@ -221,8 +222,9 @@ def _attempt(
     known = _noted(snapshot, decided)
     waiting = [*awaited(snapshot, queue.gangs), *moves.gangs]
     decided = (*decided, *keep_for_gangs(snapshot, fleet, waiting))
-    decided = (*decided, *reopen(fleet, waiting, snapshot.now_s))
-    decided = (*decided, *open_gangs(snapshot, fleet, bins, [*queue.gangs, *moves.gangs], known))
+    gangs = [*queue.gangs, *moves.gangs]
+    decided = (*decided, *reopen(fleet, waiting, gangs, snapshot.now_s))
+    decided = (*decided, *open_gangs(snapshot, fleet, bins, gangs, known))
     outdated = {each.node.name for each in departures.idle}
     headroom = hold_headroom(snapshot, bins, last=outdated).names
     departures = release_outdated(snapshot, fleet, purchase, bins, departures, headroom)

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from tidegate.core.fleet.abandoned import with_abandoned
 from tidegate.core.fleet.allowance import Allowance
 from tidegate.core.fleet.judge import Judged, Use, judge
 from tidegate.core.fleet.members import Member
@@ -17,7 +18,8 @@ class Fleet:
     def __init__(self, snapshot: Snapshot, members: Sequence[Member]) -> None:
         in_doubt = snapshot.doubted
         self.members = members
-        self.judged = [judge(member, snapshot, in_doubt) for member in members]
+        judged = [judge(member, snapshot, in_doubt) for member in members]
+        self.judged = with_abandoned(judged, snapshot)
         self.allowance = Allowance(snapshot, self.judged)
 
     def keeps(self, names: Collection[str], gang: str) -> None:

@@ -332,25 +332,38 @@ def bury(snapshot: Snapshot, fleet: Fleet) -> Iterator[Action]:
         yield order(OrderKind.RELEASE, names, gone)
 
 
-def reopen(fleet: Fleet, waiting: Iterable[Gang], now_s: float) -> Iterator[Action]:
+def reopen(
+    fleet: Fleet, waiting: Iterable[Gang], gangs: Iterable[Gang], now_s: float
+) -> Iterator[Action]:
     """Undrain what was drained for a while; the guard is the reason it was drained with.
 
-    Not what waiting gangs hold: opened first it would be anybody's until it is closed again.
+    Not what waiting gangs hold: opened first it would be anybody's until it is closed again. Nor
+    what complete gangs hold at a gate: it opens with the rest of theirs.
     """
     kept = {name for gang in waiting for name in gang.held_names}
+    at_gates = {each.member.instance_id for each in fleet.judged if _is_at_gate(each)}
+    kept |= {name for g in gangs if g.is_complete for name in g.held_names & at_gates}
     opening = (each for each in fleet.judged if each.member.instance_id not in kept)
-    for reason, names in sorted(_to_reopen(opening, now_s).items()):
-        why = sentence_of(reason)
+    for (reason, said), names in sorted(_to_reopen(opening, now_s).items()):
+        why = sentence_of(reason) or said
         yield order(OrderKind.UNDRAIN, tuple(sorted(names)), reason, only_if=("DRAIN",), why=why)
 
 
-def _to_reopen(judged: Iterable[Judged], now_s: float) -> dict[str, list[str]]:
-    """Nodes that were drained for the night, by the very reason that they carry."""
-    by_reason: dict[str, list[str]] = {}
+def _is_at_gate(judged: Judged) -> bool:
+    node = judged.member.node
+    return node is not None and node.state.is_drain and not node.reason
+
+
+def _to_reopen(judged: Iterable[Judged], now_s: float) -> dict[tuple[str, str], list[str]]:
+    """Nodes that were drained for the night, by the very reason that they carry; those at a gate
+    carry none, and are opened for another.
+    """
+    by_reason: dict[tuple[str, str], list[str]] = {}
     for each in judged:
         node, is_kept = each.member.node, each.use is Use.GATED
         if node is None or each.order is not OrderKind.UNDRAIN or is_kept:
             continue
         if not each.member.has_order(OrderKind.UNDRAIN, now_s):
-            by_reason.setdefault(node.reason, []).append(node.name)
+            said = "" if node.reason else each.reason
+            by_reason.setdefault((node.reason, said), []).append(node.name)
     return by_reason

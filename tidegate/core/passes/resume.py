@@ -72,6 +72,11 @@ def keep_beside_silent(snapshot: Snapshot, fleet: Fleet) -> Iterator[Action]:
             yield order(OrderKind.DRAIN, good, kept, only_if=ANY_STATE)
 
 
+def kept_by_slurm(snapshot: Snapshot) -> set[str]:
+    """The gangs of which Slurm keeps the good nodes (`--requeue=expedite`)."""
+    return {gang_of(job) for job in snapshot.heard.reading.jobs if job.is_expediting}
+
+
 def ending_runs(snapshot: Snapshot) -> frozenset[str]:
     """Requeued jobs whose last run still ends: they wait for nodes, and are in no plan yet."""
     jobs = snapshot.heard.reading.jobs

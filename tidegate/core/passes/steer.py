@@ -23,7 +23,7 @@ from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Action, Send
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.cost import UNKNOWN_S
-from tidegate.core.passes.gangs import startable
+from tidegate.core.passes.gates import startable
 from tidegate.core.passes.orders import ANY_STATE, order
 from tidegate.core.passes.queue import Gang
 from tidegate.core.passes.room import Room
