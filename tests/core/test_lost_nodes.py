@@ -24,7 +24,7 @@ from tidegate.core.model.cluster import Limits, Rebalance
 from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.ec2 import InstanceState, InstanceType, Market
 from tidegate.core.model.ledger import Cordon, LaunchRecord, NodeRecord, Phase
-from tidegate.core.model.orders import OrderKind, PendingOrder
+from tidegate.core.model.orders import OrderKind, OrderOutcome, OrderResult, PendingOrder
 from tidegate.core.model.plan import Mark, Plan, Resume, Send
 from tidegate.core.model.slurm import NodeState
 from tidegate.core.planner import plan
@@ -54,6 +54,15 @@ def test_a_node_that_joins_before_ec2_shows_it_stays(*, age_s: float, is_let_go:
     seen = snapshot(nodes=[node()], records=[record(age_s=age_s)])
 
     assert bool(orders(plan(seen), OrderKind.RELEASE)) is is_let_go
+
+
+def test_what_slurm_has_let_go_ends_before_ec2_shows_it() -> None:
+    told = PendingOrder("o-1", OrderKind.RELEASE, NOW_S + 60.0)
+    done = OrderResult("o-1", OrderKind.RELEASE, "i-1", OrderOutcome.DONE)
+
+    made = plan(snapshot(records=[record(age_s=30.0, order=told)], results=[done]))
+
+    assert ended(made) == ["i-1"]
 
 
 def test_a_node_that_lives_on_long_after_its_announced_end_keeps_its_job() -> None:

@@ -376,7 +376,7 @@ def _judge_hold(
 
 
 def _end(member: Member, why: str, *also: Action) -> Judged:
-    """End the instance; it counts for nothing from now on."""
-    alive = member.instance is not None and member.instance.is_alive
-    ending = (Terminate((member.instance_id,), why),) if alive else ()
+    """End the instance, also before EC2 shows it; it counts for nothing from now on."""
+    may_live = member.instance is None or member.instance.is_alive
+    ending = (Terminate((member.instance_id,), why),) if may_live else ()
     return Judged(member, Use.NONE, (*ending, *also))
