@@ -56,7 +56,7 @@ def test_what_came_for_a_gang_that_has_begun_elsewhere_is_the_next_ones() -> Non
 def test_it_opens_in_one_command_once_all_of_it_is_there() -> None:
     sent = [each for each in planned(begun(), WAITS, up=2).actions if isinstance(each, Send)]
 
-    assert [(each.order.kind, each.order.names, each.for_gang) for each in sent] == [
+    assert [(each.order.kind, each.order.names, each.opens_for) for each in sent] == [
         (OrderKind.UNDRAIN, ("i-3", "i-4"), "4")
     ]
 

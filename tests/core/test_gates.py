@@ -344,7 +344,7 @@ def test_an_order_says_for_which_gang_it_opens_nodes_and_of_freed_ones_none(
     made = plan(seen(jobs, [big(name, state="IDLE+DRAIN", reason=KEPT) for name in ("i-1", "i-2")]))
 
     sent = [one for one in made.actions if isinstance(one, Send)]
-    assert [(one.order.names, one.for_gang) for one in sent] == [(("i-1", "i-2"), gang_id)]
+    assert [(one.order.names, one.opens_for) for one in sent] == [(("i-1", "i-2"), gang_id)]
 
 
 def opened_for_an_array(*others: Job, shut: int) -> Snapshot:
@@ -352,7 +352,7 @@ def opened_for_an_array(*others: Job, shut: int) -> Snapshot:
     others are up, at their gates.
     """
     tasks = job(9, nodes=2, gpus=4, priority=5, count=2, array_job_id="9")
-    told = PendingOrder("o-1", OrderKind.UNDRAIN, NOW_S + 29.0, gang="9")
+    told = PendingOrder("o-1", OrderKind.UNDRAIN, NOW_S + 29.0, opens_for="9")
     on, opened = offering(T4_BIG), ("i-2", "i-3")
     up, boot = ("i-1", "i-4")[:shut], ("i-1", "i-4")[shut:]
     return snapshot(

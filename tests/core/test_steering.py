@@ -24,7 +24,7 @@ from tidegate.core.model.digest import Digest
 from tidegate.core.model.ec2 import Instance, InstanceType, Market
 from tidegate.core.model.ledger import Launch, Phase
 from tidegate.core.model.orders import Order, OrderKind, OrderOutcome, OrderResult, PendingOrder
-from tidegate.core.model.plan import Plan
+from tidegate.core.model.plan import Plan, Send
 from tidegate.core.model.slurm import Job, Node, NodeState
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.passes.steer import CLOSED
@@ -119,6 +119,7 @@ def test_a_node_that_lives_on_for_others_takes_small_jobs_beside_them() -> None:
 def test_a_closed_node_is_opened_for_a_job_that_needs_it() -> None:
     made = plan(seen([large()], [closed()]))
     assert [one.names for one in orders(made, OrderKind.UNDRAIN)] == [("i-big",)]
+    assert [one.opens_for for one in made.actions if isinstance(one, Send)] == ["9"]
     assert not _launches(made)
 
 
@@ -127,6 +128,24 @@ def test_a_closed_node_stays_closed_for_a_job_that_may_start_once_others_have_en
     made = plan(seen(jobs, [closed(gpus=4)]))
     assert {each.job_id: each.by for each in made.served}["2"] == ("i-big",)
     assert not orders(made, OrderKind.UNDRAIN)
+
+
+@pytest.mark.parametrize(("opened_for", "is_closed"), [("1", False), ("7", True)])
+def test_a_node_that_was_opened_for_a_job_is_not_closed_before_slurm_could_start_it(
+    opened_for: str, *, is_closed: bool
+) -> None:
+    """Another look may find another place for it."""
+    shown = seen([running(large(), "i-big"), small(1)], [busy()])
+    told = PendingOrder("o-1", OrderKind.UNDRAIN, NOW_S + 50, opens_for=opened_for)
+    done = OrderResult("o-1", OrderKind.UNDRAIN, "i-big", OrderOutcome.DONE)
+    assert shown.digest is not None
+    shown = replace(
+        shown,
+        digest=replace(shown.digest, results=(done,)),
+        nodes=tuple(replace(each, order=told) for each in shown.nodes),
+    )
+
+    assert bool(closings(plan(shown))) is is_closed
 
 
 def test_a_closed_node_that_a_gang_counts_on_opens_with_the_others() -> None:

@@ -295,10 +295,10 @@ def test_it_is_remembered_for_which_gang_a_node_was_opened() -> None:
     applier = Applier(world.compute, world.ledger, world.bus, placement(world.of), world.clock)
     seen = replace(snapshot(), epoch=world.ledger.view().epoch)
 
-    applier.apply(Plan((Send(undrain, "", for_gang="9"),), (), ()), seen)
+    applier.apply(Plan((Send(undrain, "", opens_for="9"),), (), ()), seen)
 
     (known,) = world.ledger.view().nodes
-    assert known.order == PendingOrder("o-1", OrderKind.UNDRAIN, NOW_S + 60, gang="9")
+    assert known.order == PendingOrder("o-1", OrderKind.UNDRAIN, NOW_S + 60, opens_for="9")
 
 
 def test_a_release_on_its_way_is_remembered_beside_a_hint_for_the_same_node() -> None:

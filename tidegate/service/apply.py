@@ -282,7 +282,7 @@ def _pending(send: Send) -> PendingOrder:
     order = send.order
     is_release = order.kind is OrderKind.RELEASE
     code = code_of(order.text) if is_release else None
-    return PendingOrder(order.order_id, order.kind, order.not_after_s, code or "", send.for_gang)
+    return PendingOrder(order.order_id, order.kind, order.not_after_s, code or "", send.opens_for)
 
 
 def _seen(instance_ids: Sequence[str], snapshot: Snapshot) -> list[str]:

@@ -30,7 +30,7 @@ class BinKind(IntEnum):
 class Bin:
     """One node's free room while a plan is made. `gated_for`: only this gang may use it.
 
-    `opened_for`: the gang that it was opened for a moment ago; others may use it as well.
+    `opened_for`: the job, or gang, that it was opened for a moment ago; others may use it as well.
     `for_jobs`: those that it was bought for, while it boots; others may use it as well.
     `is_anywhere`: its zone is not known yet, `offering` names one of several.
     `parts`: its free devices where they are not all alike or whole; `gpus` is then of them.

@@ -154,9 +154,11 @@ class Member:
         return order is not None and order.kind is kind and now_s <= order.not_after_s
 
     def opened_for(self, now_s: float) -> str:
-        """The gang that an order of late has opened it for; "": none."""
+        """The job, or gang, that an order of late has opened it for; "": none."""
         order = self.record.order if self.record else None
-        return order.gang if order is not None and self.was_told(OrderKind.UNDRAIN, now_s) else ""
+        return (
+            order.opens_for if order is not None and self.was_told(OrderKind.UNDRAIN, now_s) else ""
+        )
 
 
 def members(snapshot: Snapshot) -> tuple[Member, ...]:

@@ -96,4 +96,4 @@ class PendingOrder:
     kind: OrderKind  #: what was ordered
     not_after_s: float  #: when it expires
     code: str = ""  #: of the drain reason that it gives; empty: it gives none
-    gang: str = ""  #: the gang that an undrain opens the node for; empty: none
+    opens_for: str = ""  #: the job, or gang, that an undrain opens the node for; empty: none

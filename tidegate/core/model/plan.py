@@ -32,13 +32,13 @@ class Resume:
 @frozen
 class Send:
     """Send an order to the head. `is_budgeted`: a budget counts the nodes that it names;
-    `for_gang`: the gang that it opens them for.
+    `opens_for`: the job, or gang, that it opens them for.
     """
 
     order: Order
     reason: str
     is_budgeted: bool = False
-    for_gang: str = ""
+    opens_for: str = ""
 
 
 @frozen

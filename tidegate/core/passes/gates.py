@@ -132,7 +132,7 @@ def _open(snapshot: Snapshot, names: Sequence[str], why: DrainReason) -> Iterato
         chosen = tuple(name for name in names if nodes[name].reason in with_gates)
         text, gang = reason or why, why.subject if why.code is DrainCode.COMPLETE else ""
         said = why.sentence
-        yield order(OrderKind.UNDRAIN, chosen, text, only_if=("DRAIN",), why=said, for_gang=gang)
+        yield order(OrderKind.UNDRAIN, chosen, text, only_if=("DRAIN",), why=said, opens_for=gang)
 
 
 def _is_closing(snapshot: Snapshot, fleet: Fleet, gang: Gang) -> bool:

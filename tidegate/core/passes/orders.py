@@ -32,13 +32,13 @@ def order(
     *,
     why: str = "",
     is_budgeted: bool = False,
-    for_gang: str = "",
+    opens_for: str = "",
     **guard: Unpack[Guard],
 ) -> Send:
     """An order without its number. `why`: the reason for people, if `text` is no drain reason."""
     said = why or (text.sentence if isinstance(text, DrainReason) else text)
     given = Order(_NOT_NUMBERED, kind, names, not_after_s=0.0, text=str(text), **guard)
-    return Send(given, said, is_budgeted, for_gang)
+    return Send(given, said, is_budgeted, opens_for)
 
 
 def numbered(actions: Iterable[Action], snapshot: Snapshot) -> Iterator[Action]:

@@ -24,7 +24,7 @@ from tidegate.core.model.plan import Action, Send
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.cost import UNKNOWN_S
 from tidegate.core.passes.gates import startable
-from tidegate.core.passes.orders import ANY_STATE, order
+from tidegate.core.passes.orders import ANY_STATE, Guard, order
 from tidegate.core.passes.queue import Gang
 from tidegate.core.passes.room import Room
 
@@ -87,13 +87,14 @@ def _open(
     of those that the `gangs` hold, or have from a run that ends, which cannot start yet.
     """
     held = {name for gang in gangs for name in gang.counts_on}
-    by_why: dict[tuple[str, str], list[str]] = {}
+    by_why: dict[tuple[str, str, str], list[str]] = {}
     for each, found in paired:
         node = each.member.node
         if node is None or not each.is_closed or found.name in held:
             continue
+        job_id = ""
         if found.jobs and _may_start(steering, found):
-            why = "a job is worth it"
+            why, job_id = "a job is worth it", found.jobs[0]
         elif found.pool in kept:
             why = f"pool {found.pool} keeps it in any case"
         elif each.member.offering.market is Market.RESERVED and found.is_empty:
@@ -102,9 +103,10 @@ def _open(
             continue
         else:
             why = "its jobs need it for long enough"
-        by_why.setdefault((why, node.reason), []).append(found.name)
-    for (why, reason), names in sorted(by_why.items()):
-        yield order(OrderKind.UNDRAIN, tuple(names), reason, only_if=("DRAIN",), why=why)
+        by_why.setdefault((why, node.reason, job_id), []).append(found.name)
+    for (why, reason, job_id), names in sorted(by_why.items()):
+        guard = Guard(only_if=("DRAIN",))
+        yield order(OrderKind.UNDRAIN, tuple(names), reason, why=why, opens_for=job_id, **guard)
 
 
 def _may_start(steering: Steering, found: Bin) -> bool:
@@ -121,10 +123,14 @@ def _close(
 ) -> Iterator[Send]:
     """Drain dear nodes before jobs start there that belong elsewhere, also while they boot."""
     there = {n for gang in gangs if gang.is_complete for n in gang.held_names}
+    waiting = {need.job_id for need in steering.needs}
     closing: list[str] = []
     booting: list[str] = []
     for each, found in paired:
-        is_used = found.name in steering.claimed or found.name in there or found.gated_for
+        # Slurm takes some seconds to use what has opened, and another look may give the job for
+        # which it did another node: both are there.
+        is_used = found.name in steering.claimed or found.name in there
+        is_used |= bool(found.gated_for) or found.opened_for in waiting
         if each.is_closed or is_used or found.pool in kept:
             continue
         if each.use is Use.IN_FLIGHT and (found.jobs or _joins_closed(each.member, steering)):
