@@ -123,31 +123,6 @@ def test_a_closed_node_is_opened_for_a_job_that_needs_it() -> None:
     assert not _launches(made)
 
 
-def test_a_closed_node_stays_closed_for_a_job_that_may_start_once_others_have_ended() -> None:
-    jobs = [running(large(), "i-big", left_s=60), large(2), small()]
-    made = plan(seen(jobs, [closed(gpus=4)]))
-    assert {each.job_id: each.by for each in made.served}["2"] == ("i-big",)
-    assert not orders(made, OrderKind.UNDRAIN)
-
-
-@pytest.mark.parametrize(("opened_for", "is_closed"), [("1", False), ("7", True)])
-def test_a_node_that_was_opened_for_a_job_is_not_closed_before_slurm_could_start_it(
-    opened_for: str, *, is_closed: bool
-) -> None:
-    """Another look may find another place for it."""
-    shown = seen([running(large(), "i-big"), small(1)], [busy()])
-    told = PendingOrder("o-1", OrderKind.UNDRAIN, NOW_S + 50, opens_for=opened_for)
-    done = OrderResult("o-1", OrderKind.UNDRAIN, "i-big", OrderOutcome.DONE)
-    assert shown.digest is not None
-    shown = replace(
-        shown,
-        digest=replace(shown.digest, results=(done,)),
-        nodes=tuple(replace(each, order=told) for each in shown.nodes),
-    )
-
-    assert bool(closings(plan(shown))) is is_closed
-
-
 def test_a_closed_node_that_a_gang_counts_on_opens_with_the_others() -> None:
     gang, big = large(nodes=2), offering(T4_BIG, Market.ON_DEMAND)
     boots = record("i-2", big, phase=Phase.LAUNCHED, gated_for="9")
