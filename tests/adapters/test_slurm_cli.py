@@ -100,6 +100,33 @@ def test_an_account_can_be_invalid_only_where_there_are_accounts(accounting, rea
 
 
 @pytest.mark.parametrize(
+    ("version", "field", "said", "is_exclusive"),
+    [
+        ("24.11.5", "OverSubscribe", "OK", False),
+        ("25.11.8", "OverSubscribe", "NO", True),
+        ("26.05.5", "Exclusive", "NO", False),
+        ("26.05.5", "Exclusive", "NODE", True),
+        ("26.11.0", "Exclusive", "USER", True),
+    ],
+)
+def test_who_wants_nodes_for_itself_is_asked_in_the_words_of_the_release(
+    version, field, said, is_exclusive
+):
+    """OverSubscribe says NO of an exclusive job, and from 26.05 on of nearly every job."""
+
+    def run(argv: Sequence[str], timeout_s: float) -> Finished:
+        if "tres-alloc" in argv[-1]:
+            columns = [each.split(":") for each in argv[-1].split(",")]
+            told = {**JOB, field: said}
+            return Finished(0, "".join(f"{told[name]}{end}" for name, end in columns), "")
+        return Finished(0, f"slurm {version}" if argv[-1] == "--version" else "", "")
+
+    (job,) = SlurmCli(run).read().jobs
+
+    assert job.shape.is_exclusive is is_exclusive
+
+
+@pytest.mark.parametrize(
     ("partitions", "said", "state", "reason"),
     [
         ("gpu", "None", "down", "PartitionDown"),

@@ -9,6 +9,7 @@ from itertools import groupby
 
 from tests.make import T4_BIG, cluster, pool
 from tidegate.adapters.slurm_script import asked_signal
+from tidegate.core.model.cluster import Pool
 from tidegate.core.model.slurm import NodeReservation, Reading, Shape
 from tidegate.sim.clock import SimClock
 from tidegate.sim.slurm import SimSlurm
@@ -30,9 +31,9 @@ class TickingSlurm(SimSlurm):
 class SimBench:
     """A bench of the contract on SimSlurm; understands the sbatch options that it uses."""
 
-    def __init__(self) -> None:
+    def __init__(self, *pools: Pool) -> None:
         self.clock = SimClock()
-        of = cluster(replace(pool("gpu", (T4_BIG,)), labels=("t4",)))
+        of = cluster(*(pools or [replace(pool("gpu", (T4_BIG,)), labels=("t4",))]))
         self.port = TickingSlurm(of, self.clock)
 
     def submit(self, *options: str, script: str = "sleep 300") -> str:
@@ -43,13 +44,17 @@ class SimBench:
 
     def _asked(self, options: Sequence[str], script: str) -> Submit:
         asked = _parser().parse_args(options)
-        gres = re.fullmatch(r"gpu:(\w+):(\d+)", asked.gres or "gpu:t4:0")
+        gres = re.fullmatch(r"(gpu|shard|mps)(?::([a-z][\w.]*))?:(\d+)", asked.gres or "gpu:t4:0")
         assert gres, asked.gres
         command = script.splitlines()[-1]
         array = re.fullmatch(r"0-(\d+)%(\d+)", asked.array or "")
         return Submit(
             "root",
-            Shape(int(gres[2]), gres[1], asked.c, _mib(asked.mem)),
+            Shape(
+                *(int(gres[3]), gres[2] or "", asked.c, _mib(asked.mem)),
+                is_exclusive=asked.exclusive,
+                gres=gres[1],
+            ),
             duration_s=float(shlex.split(command)[1]) if command.startswith("sleep") else 0.0,
             nodes=asked.N,
             constraint=asked.C,
@@ -131,10 +136,10 @@ def _parser() -> argparse.ArgumentParser:
         parser.add_argument(option, default="")
     for option, default in (("-N", 1), ("-c", 1), ("-t", 0)):
         parser.add_argument(option, type=int, default=default)
-    parser.add_argument("--no-requeue", action="store_true")
-    parser.add_argument("--requeue", action="store_true")
+    for option in ("--no-requeue", "--requeue", "--exclusive"):
+        parser.add_argument(option, action="store_true")
     return parser
 
 
 def _mib(text: str) -> int:
-    return int(text.removesuffix("G")) * 1024 if text else 0
+    return int(text.removesuffix("G")) * (1024 if text.endswith("G") else 1) if text else 0

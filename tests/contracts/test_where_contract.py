@@ -51,6 +51,17 @@ def starts_on(bench: Bench, job_id: str) -> tuple[str, ...]:
     return job(bench, job_id).node_names
 
 
+def test_who_wants_a_node_for_itself_is_told_from_who_does_not(bench):
+    """In 26.05 OverSubscribe, which told it, says NO of both, once a pass has looked at them."""
+    name = fresh_name()
+    bench.join(name)
+    shares, alone = bench.submit("-w", name, GPUS), bench.submit("-w", name, "--exclusive")
+    assert starts_on(bench, shares) == (name,)
+
+    assert waits(bench, alone).shape.is_exclusive
+    assert not job(bench, shares).shape.is_exclusive
+
+
 def test_no_job_starts_on_a_node_that_it_excludes(bench):
     one, two = fresh_name(), fresh_name()
     bench.join(one, two)

@@ -282,8 +282,10 @@ class SlurmCli:
 
     def _jobs(self) -> tuple[Job, ...]:
         separator = f"~{secrets.token_hex(8)}~"
-        text = self._ask(["squeue", "-h", "-a", "-O", slurm_queue.output_format(separator)])
-        rows = slurm_queue.rows(text, separator)
+        version = self._read_version()
+        asked = slurm_queue.output_format(separator, version)
+        text = self._ask(["squeue", "-h", "-a", "-O", asked])
+        rows = slurm_queue.rows(text, separator, version)
         unclear = slurm_queue.unclear_memory(rows)
         self._learn_memory(unclear)
         unfolded = self._unfold(slurm_queue.hostlists(rows))

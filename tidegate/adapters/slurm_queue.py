@@ -70,25 +70,48 @@ FIELDS = (
 
 type Row = Mapping[str, str]
 
+# Of --exclusive: what 26.05 says in its own field, and earlier ones said in OverSubscribe.
+_OLDER_WORDS = {"NO": "OK", "NODE": "NO"}
+
 _HOLDS_THROTTLE = frozenset({"RUNNING", "SUSPENDED", "CONFIGURING", "STOPPED"})
 _INDEX_RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([0-9]{1,9}))?)?", re.ASCII)
 _ID = re.compile(r"[0-9]{1,12}", re.ASCII)
 
 
-def output_format(separator: str) -> str:
+def output_format(separator: str, version: str = "") -> str:
     """The argument of `squeue -O`: every field is followed by the separator."""
-    return ",".join(f"{name}:{separator}" for name in FIELDS)
+    names = _newer(FIELDS) if says_exclusive(version) else FIELDS
+    return ",".join(f"{name}:{separator}" for name in names)
 
 
-def rows(text: str, separator: str) -> tuple[Row, ...]:
-    """The rows of squeue's output; a row ends after its last field's separator."""
+def _newer(names: Iterable[str]) -> list[str]:
+    return ["Exclusive" if name == "OverSubscribe" else name for name in names]
+
+
+def says_exclusive(version: str) -> bool:
+    """From 26.05 on OverSubscribe tells nothing of --exclusive: it says NO of nearly every job."""
+    year, _, rest = version.partition(".")
+    return year.isdecimal() and (int(year), rest[:2]) >= (26, "05")
+
+
+def rows(text: str, separator: str, version: str = "") -> tuple[Row, ...]:
+    """The rows of squeue's output; a row ends after its last field's separator.
+
+    `version`: of who was asked; what newer ones say of --exclusive stands in the older words.
+    """
     pieces = text.split(separator)
     if pieces[-1].strip() or (len(pieces) - 1) % len(FIELDS):
         raise ParseError(
             f"squeue printed {len(pieces) - 1} fields, which are not whole rows of {len(FIELDS)}."
         )
     starts = range(0, len(pieces) - 1, len(FIELDS))
-    return tuple(_row(pieces[start : start + len(FIELDS)]) for start in starts)
+    found = (_row(pieces[start : start + len(FIELDS)]) for start in starts)
+    return tuple(map(_in_older_words, found) if says_exclusive(version) else found)
+
+
+def _in_older_words(row: Row) -> Row:
+    said = row["OverSubscribe"]
+    return {**row, "OverSubscribe": _OLDER_WORDS.get(said, said)}
 
 
 def _row(pieces: Sequence[str]) -> Row:
