@@ -52,7 +52,8 @@ class Shards:
     """GPUs that are taken whole or in shards: `gpus` that nobody has, and `opened`, what is free of
     those that have shards in use. `gres`: shard, or mps, which Slurm gives away alike.
 
-    Slurm gives a job all its shards on one GPU, and no GPU of which a shard is in use.
+    Slurm gives a job all its shards on one GPU, and no GPU of which a shard is in use. One that
+    wants the node for itself gets all of them, and so none where there are several GPUs.
     Source: Slurm's GRES guide, "Sharding"; tests/contracts/test_shares_contract.py tries it.
     """
 
@@ -67,6 +68,8 @@ class Shards:
             return 0
         if shape.gres != self.gres:
             return self.gpus // shape.gpus if shape.gres == "gpu" else 0
+        if shape.is_exclusive and self.gpus != 1:
+            return 0
         there = sum(free // shape.gpus for free in self.opened)
         return there + self.gpus * (self.per_gpu // shape.gpus)
 

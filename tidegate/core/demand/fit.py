@@ -1,6 +1,7 @@
 """Whether an instance type can hold what a job asks of one node, and if not, why."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.devices import SHARD, SHARED_GRES
@@ -60,9 +61,12 @@ def has_devices(shape: Shape, instance_type: InstanceType) -> int:
 
 
 def _shards_of_one(shape: Shape, of: InstanceType) -> int:
-    """Into how many of what the shape asks for Slurm counts a GPU of this type."""
+    """How many of what the shape asks for it may have of a GPU of this type. A job that wants a
+    node for itself gets all of the node's, and of more than one GPU Slurm gives no job any.
+    """
     is_theirs = shape.gres == of.shared_gres and shape.gpu_type in ("", of.gpu_type)
-    return of.shards_per_gpu if is_theirs else 0
+    is_one = of.gpus == 1 or not shape.is_exclusive
+    return of.shards_per_gpu if is_theirs and is_one else 0
 
 
 def _lacks_shares(shape: Shape, instance_type: InstanceType) -> str:
@@ -71,6 +75,9 @@ def _lacks_shares(shape: Shape, instance_type: InstanceType) -> str:
     if shape.gres in SHARED_GRES:
         most, kind = _shards_of_one(shape, instance_type), shape.gpu_type or "any type"
         shards = "shards" if shape.gres == SHARD else shape.gres
+        if not most and _shards_of_one(replace(shape, is_exclusive=False), instance_type):
+            has = f"{name} has {instance_type.gpus} GPUs"
+            return f"{has}, and Slurm gives {shards} with --exclusive on nodes with one GPU alone"
         if not most:
             return f"the GPUs of {name} are not shared in {shards} of {kind}"
         few = f"a GPU of {name} has {most} {shards}, the job asks {shape.gpus} of one GPU"

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from tidegate.core.model.devices import SHARED_GRES
 from tidegate.core.model.ec2 import InstanceType, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.slurm import Shape
@@ -25,13 +26,18 @@ NEAREST_MAX = 4
 FITS_MAX = 10_000
 
 
+# Behind a GRES that GPUs share: of jobs that want a node for themselves.
+_ALONE = " alone"
+
+
 def vector(shape: Shape) -> Vector:
     return shape.gpus, max(shape.cpus, 1), shape.memory_mib
 
 
 def gres(shape: Shape) -> str:
     """The devices that the shape asks for, as `Catalogue.fit` takes them."""
-    return f"{shape.gres}:{shape.gpu_type}" if shape.gpus else ""
+    alone = _ALONE if shape.is_exclusive and shape.gres in SHARED_GRES else ""
+    return f"{shape.gres}:{shape.gpu_type}{alone}" if shape.gpus else ""
 
 
 def bits(mask: int) -> Iterator[int]:
@@ -249,7 +255,8 @@ def _share_ladders(types: Sequence[InstanceType]) -> dict[str, _Ladder]:
         parts = {f"gpu:{one.gpu_type}": each.gpus * one.most for one in each.profiles}
         if each.shards_per_gpu:
             names = (f"{each.shared_gres}:", f"{each.shared_gres}:{each.gpu_type}")
-            parts |= dict.fromkeys(names, each.shards_per_gpu)
+            alone = tuple(f"{name}{_ALONE}" for name in names) if each.gpus == 1 else ()
+            parts |= dict.fromkeys((*names, *alone), each.shards_per_gpu)
         for gres, count in parts.items():
             most.setdefault(gres, [0.0] * len(types))[number] = count
     return {gres: _Ladder.of(counts) for gres, counts in most.items()}
