@@ -190,11 +190,19 @@ def test_only_an_empty_node_that_joined_since_the_digest_may_end_as_one_of_slurm
             LeftSlurmFirst(seen).terminating((name,))
 
 
-def come_and_go(world: SimWorld, seen: Witness, check: NoFutileLaunches, job_id: str) -> None:
-    """A node that was bought for the job comes, and ends without a job."""
+def come_and_go(
+    world: SimWorld, seen: Witness, check: NoFutileLaunches, job_id: str, *, gang: str = ""
+) -> None:
+    """A node that was bought for the job comes, and ends without a job. `gang`: another one of the
+    launch was for it too, and AWS takes that.
+    """
     (one,) = world.compute.create_fleet(first_node(world)).instances
     known = world.ledger.all_launches[one.launch_id]
-    bought = replace(known.launch, for_jobs=(job_id,))
+    bought = replace(known.launch, for_jobs=(job_id,), gated_for=gang)
+    if gang:
+        taken = f"{one.instance_id}-taken"
+        world.compute.everything[taken] = replace(one, instance_id=taken)
+        seen.noticed[taken] = world.clock.now_s()
     world.ledger.all_launches[one.launch_id] = replace(known, launch=bought)
     seen.registered[one.instance_id] = world.clock.now_s()
     check.ended(one)
@@ -216,6 +224,21 @@ def test_nodes_that_a_stop_lets_go_of_are_no_loop(is_stopped: bool) -> None:
     else:
         with pytest.raises(Broken, match=f"7 nodes came and went for job {job_id}"):
             come_and_go(world, seen, check, job_id)
+
+
+def test_nodes_of_a_gang_of_which_aws_takes_another_are_no_loop() -> None:
+    """They were of no use without it."""
+    world, seen = witnessed()
+    job_id = world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 3000.0))
+    check = NoFutileLaunches(seen)
+
+    for _ in range(FUTILE_MAX + 1):
+        come_and_go(world, seen, check, job_id, gang=job_id)
+
+    for _ in range(FUTILE_MAX):
+        come_and_go(world, seen, check, job_id)
+    with pytest.raises(Broken, match=f"7 nodes came and went for job {job_id}"):
+        come_and_go(world, seen, check, job_id)
 
 
 def test_more_nodes_of_one_launch_than_its_last_job_asks_for_are_no_loop() -> None:

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 
 from tidegate.core.model.ec2 import Instance
+from tidegate.core.model.ledger import Launch
 from tidegate.sim.checks.witness import Check, Witness
 from tidegate.sim.slurm_parts import SimJob, SimNode
 
@@ -41,6 +42,7 @@ class NoFutileLaunches(Check):
         chaos, noticed = self.witness.chaos, self.witness.noticed
         is_left_out = any(name in of for of in (chaos.left_out, chaos.cordoned, chaos.sickened))
         is_left_out |= name in noticed or name in self.lacking
+        is_left_out |= launch is not None and self._lost_another(launch)
         is_plain = name in self.witness.registered and not is_left_out
         if launch is None or name in self.used or not is_plain or self._is_stopped():
             return
@@ -61,6 +63,12 @@ class NoFutileLaunches(Check):
                     f"{self.futile[whole]} nodes came and went for job {whole}, which did not start"
                 )
             return
+
+    def _lost_another(self, launch: Launch) -> bool:
+        """AWS took a node of the same gang, which the others were of no use without."""
+        every, noticed = self.world.compute.everything, self.witness.noticed
+        of = (every[name].launch_id for name in noticed if name in every)
+        return bool(launch.gated_for) and launch.launch_id in of
 
     def _is_stopped(self) -> bool:
         """A stop of the cluster lets go of whatever boots, once: that is no loop."""
