@@ -28,6 +28,7 @@ def slurm_conf(values: SlurmConfValues) -> str:
     ).from_string(read("head/slurm.conf.j2"))
     placeholders = tuple(_placeholders(values.pools))
     shapes = [shape for pool in values.pools for shape in pool.shapes]
+    types = sorted(_gres_types(shapes))
     text = template.render(
         v=values,
         placeholders=[(shape, _names(shape, count), more) for shape, more, count in placeholders],
@@ -37,7 +38,8 @@ def slurm_conf(values: SlurmConfValues) -> str:
             + 4 * values.max_nodes
             + sum(map(_num_nodes, values.static)),
         ),
-        gres_types=",".join(sorted(_gres_types(shapes))),
+        gres_types=",".join(types),
+        counted_gres=",".join(f"gres/{each}" for each in types),
         def_mem_per_cpu_mib=min((s.memory_mib // s.cpus for s in shapes), default=0),
     )
     parameters, mark, rest = text.partition(_END_OF_PARAMETERS)

@@ -37,6 +37,13 @@ def test_a_run_is_told_by_node():
     assert run.wait_s == 1800
 
 
+@pytest.mark.parametrize("gres", ["shard", "mps"])
+def test_a_run_is_told_with_its_part_of_shared_gpus(gres):
+    (run,) = parse(f"{line(f'billing=1,cpu=2,gres/{gres}=50,mem=1G,node=2')}\n{FOLDED}\n", NOW_S)
+
+    assert (run.gpus, run.shares) == (0.0, 25.0)
+
+
 @pytest.mark.parametrize(
     ("state", "is_cut_short"),
     [

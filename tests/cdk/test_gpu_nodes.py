@@ -1,5 +1,7 @@
 """Settings of GPUs, from the cluster file to nodes and to Slurm."""
 
+from dataclasses import replace
+
 import pytest
 import yaml
 
@@ -70,6 +72,8 @@ def test_nodes_slurm_and_placeholders_agree_on_mps_that_slurm_counts():
     assert "Gres=gpu:a10g:4,mps:400 " in conf
     assert "GresTypes=gpu,mps" in conf
     assert "TaskProlog=/etc/tidegate/task-prolog" in conf
+    accounted = slurm_conf(replace(slurm_values(file), accounting=True))
+    assert "\nAccountingStorageTRES=gres/gpu,gres/mps\n" in accounted
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,20 @@ def test_a_job_pays_what_it_held_and_the_rest_has_its_own_names():
     }
 
 
+def test_a_job_with_shards_pays_its_part_of_a_gpu():
+    """Two of four shards: half of one of four GPUs, and so an eighth of the node."""
+    types = {G5.name: replace(G5, shards_per_gpu=4)}
+    runs = (run(gpus=0.0, shares=2.0), run("8", gpus=2.0, cpus=1.0))
+
+    found = list(allocated((line(),), runs, types, START_S - 86_400, START_S + 86_400))
+
+    held = [(each.run.job_id, each.usd, each.gpu_hours) for each in found if each.run]
+    (job_id, shards_usd, shards_hours), *_ = held
+    assert (job_id, shards_usd, shards_hours) == ("7", near(50 / 60 * 0.5), near(50 / 60 * 0.5))
+    assert sum(usd for job, usd, _ in held if job == "7") == near(0.5)
+    assert sum(hours for job, _, hours in held if job == "8") == near(2.0)
+
+
 def test_jobs_on_a_type_that_has_left_the_catalogue_pay_it_in_equal_parts():
     gone = line(offering=Offering("p2.xlarge", "us-east-1a", Market.SPOT))
 

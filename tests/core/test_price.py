@@ -2,23 +2,25 @@
 
 from dataclasses import replace
 
-from tests.make import NOW_S, T4_BIG, instance, job, offering, record, snapshot
+from tests.make import NOW_S, T4_BIG, cluster, instance, job, offering, pool, record, snapshot
 from tidegate.core.explain.price import price
 from tidegate.core.fleet.members import members
+from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.slurm import Job
 
 HOUR_S = 3600.0
 BIG = offering(T4_BIG)
 
 
-def told(asks: Job, *usd_per_hour: float) -> list[str]:
+def told(asks: Job, *usd_per_hour: float, of: Cluster | None = None) -> list[str]:
     """On as many nodes with four GPUs as there are prices."""
     names = [f"i-{number}" for number, _ in enumerate(usd_per_hour)]
     records = [
         replace(record(name, BIG), usd_per_hour=usd)
         for name, usd in zip(names, usd_per_hour, strict=True)
     ]
-    seen = snapshot([asks], instances=[instance(name, BIG) for name in names], records=records)
+    instances = [instance(name, BIG) for name in names]
+    seen = snapshot([asks], instances=instances, records=records, of=of)
     return list(price(asks, members(seen), seen))
 
 
@@ -35,6 +37,17 @@ def test_a_job_whose_nodes_boot_hears_the_same_without_what_was():
     assert told(job(1, nodes=2, time_limit_s=HOUR_S), 2.0, 4.0) == [
         "it pays 1.50 USD an hour for its part of them, at most 1.50 by its time limit"
     ]
+
+
+def test_who_shares_a_gpu_pays_its_part_of_that():
+    """50 of a hundred mps of one of four GPUs, and two of four shards."""
+    for gres, gpus, per_gpu in (("mps", 50, 100), ("shard", 2, 4)):
+        shared = replace(T4_BIG, shards_per_gpu=per_gpu, shared_gres=gres)
+        asks = job(1, time_limit_s=None)
+        asks = replace(asks, shape=replace(asks.shape, gpus=gpus, gpu_type="", gres=gres, cpus=1))
+        of = cluster(pool("t4", (shared,)))
+
+        assert told(asks, 2.0, of=of) == ["it pays 0.25 USD an hour for its part of it"]
 
 
 def test_who_has_the_node_alone_pays_all_of_it():

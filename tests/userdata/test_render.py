@@ -265,6 +265,7 @@ def test_accounting_appears_only_when_asked_for():
 
     assert "Accounting" not in plain
     assert "AccountingStorageHost=head\n" in asked
+    assert "\nAccountingStorageTRES=gres/gpu\n" in asked
     # Else nobody knows what jobs used.
     assert "\nJobAcctGatherType=jobacct_gather/cgroup\n" in asked
     packages = {

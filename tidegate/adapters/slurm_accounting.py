@@ -16,6 +16,7 @@ from typing import Protocol
 
 from tidegate.adapters.slurm_command import Runner
 from tidegate.adapters.slurm_text import ParseError, instant_s, memory_mib, number, value
+from tidegate.core.model.devices import SHARED_GRES
 from tidegate.core.model.errors import SlurmUnavailable
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.gpu_use import GpuTime
@@ -82,7 +83,7 @@ history=$(sacct --allusers --duplicates --parsable2 --starttime="$1" --endtime="
 CUT_SHORT = frozenset({"BOOT_FAIL", "NODE_FAIL", "PREEMPTED", "REQUEUED"})
 NOBODY = ("", "None assigned")
 _USES = frozenset(each.value for each in IdleUse)
-_COUNT = re.compile(r"(?:^|,)(?P<name>cpu|mem|gres/gpu|gres/neuron)=(?P<much>[^,]+)")
+_COUNT = re.compile(r"(?:^|,)(?P<name>cpu|mem|gres/(?:gpu|neuron|shard|mps))=(?P<much>[^,]+)")
 
 
 # A database of years answers slowly, and a month of jobs is a megabyte through a session.
@@ -208,7 +209,8 @@ def _run(line: str, unfolded: Mapping[str, str], until_s: float) -> Run | None:
         return None
     nodes = tuple(unfolded.get(listed, listed).split(","))
     held = {found["name"]: found["much"] for found in _COUNT.finditer(tres)}
-    gpus = sum(number(held[gres]) for gres in ("gres/gpu", "gres/neuron") if gres in held)
+    gpus = sum(number(held.get(f"gres/{gres}", "0")) for gres in ("gpu", "neuron"))
+    shares = sum(number(held.get(f"gres/{gres}", "0")) for gres in SHARED_GRES)
     return Run(
         job_id=job_id,
         # Slurm looks the name up when it is asked: of who is no user any more there is none.
@@ -220,6 +222,7 @@ def _run(line: str, unfolded: Mapping[str, str], until_s: float) -> Run | None:
         started_at_s=started_at_s,
         ended_at_s=instant_s(end) or until_s,
         gpus=gpus / len(nodes),
+        shares=shares / len(nodes),
         cpus=number(held.get("cpu", "0")) / len(nodes),
         memory_mib=memory_mib(held.get("mem", "0")) / len(nodes),
         is_cut_short=state.split()[0] in CUT_SHORT if state else False,

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
+from tidegate.core.demand.fit import share
 from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.node_price import usd_per_hour
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
-from tidegate.core.offers.allocation import part_of
 from tidegate.core.offers.spend import SECONDS_PER_HOUR
 
 # What Slurm gives a job without time limit when it starts, in a partition without MaxTime.
@@ -41,8 +41,4 @@ def _usd_per_hour(job: Job, member: Member, snapshot: Snapshot) -> float | None:
     kind = snapshot.cluster.instance_type(member.offering.instance_type)
     if kind is None or member.record is None:
         return None
-    shape = job.shape
-    part = 1.0
-    if not shape.is_exclusive:
-        part = part_of(kind, shape.gpus, shape.cpus, shape.memory_mib)
-    return usd_per_hour(snapshot, member) * part
+    return usd_per_hour(snapshot, member) * share(job.shape, kind)

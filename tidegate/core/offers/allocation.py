@@ -39,9 +39,10 @@ class TimeUse(StrEnum):
 class Run:
     """One run of a job, of which a requeued job has several. Times in epoch seconds.
 
-    `gpus`, `cpus`, `memory_mib`: on each of its nodes. `is_cut_short`: it was requeued, or failed
-    with its node. `eligible_at_s`: since when nothing but Slurm kept it from starting.
-    `gpu_times`: what its nodes told of its GPUs, at most one for each node and day.
+    `gpus`, `cpus`, `memory_mib`: on each of its nodes, and `shares`, its shards or mps there.
+    `is_cut_short`: it was requeued, or failed with its node. `eligible_at_s`: since when nothing
+    but Slurm kept it from starting. `gpu_times`: what its nodes told of its GPUs, at most one for
+    each node and day.
     """
 
     job_id: str
@@ -58,6 +59,7 @@ class Run:
     is_cut_short: bool = False
     eligible_at_s: float | None = None
     gpu_times: tuple[GpuTime, ...] = ()
+    shares: float = 0.0
 
     @property
     def wait_s(self) -> float | None:
@@ -193,14 +195,16 @@ def _of_piece(
 ) -> Iterator[Share]:
     """`kind`: None: the type has left the catalogue, and its jobs pay it in equal parts."""
     hours, day = (end_s - begin_s) / SECONDS_PER_HOUR, day_of(begin_s).name
-    node_gpus = kind.gpus if kind else sum(run.gpus for run in held)
+    gpus = [_gpus_of(run, kind) for run in held]
+    node_gpus = kind.gpus if kind else sum(gpus)
     usd, gpu_hours = hours * bill.usd_per_hour, hours * node_gpus
     weights = [
-        part_of(kind, run.gpus, run.cpus, run.memory_mib) if kind else 1 / len(held) for run in held
+        part_of(kind, of_run, run.cpus, run.memory_mib) if kind else 1 / len(held)
+        for run, of_run in zip(held, gpus, strict=True)
     ]
     # Of what Slurm oversubscribes, and where a requeued run seems to overlap the next one.
     too_much = max(1.0, sum(weights))
-    gpus = [min(run.gpus, node_gpus) for run in held]
+    gpus = [min(each, node_gpus) for each in gpus]
     gpus_too_many = max(1.0, sum(gpus) / node_gpus) if node_gpus else 1.0
     for run, weight, of_run in zip(held, weights, gpus, strict=True):
         use = TimeUse.CUT_SHORT if run.is_cut_short else TimeUse.JOB
@@ -211,6 +215,12 @@ def _of_piece(
     gpu_hours_left = max(0.0, gpu_hours - hours * sum(gpus) / gpus_too_many)
     if usd_left > 0 or gpu_hours_left > 0:
         yield Share(bill, rest, None, day, usd_left, gpu_hours_left)
+
+
+def _gpus_of(run: Run, kind: InstanceType | None) -> float:
+    """With its part of a GPU that jobs share."""
+    per_gpu = kind.shards_per_gpu if kind else 0
+    return run.gpus + (run.shares / per_gpu if per_gpu else 0.0)
 
 
 def _idle_and_seen(run: Run, node: str, day: str) -> tuple[float, float]:
