@@ -18,6 +18,23 @@ _OF_PLANS = (
         drop("core.passes.doubt:count_doubt", "_count_in_doubt(...)"),
     ),
     fault(
+        "shards of nodes that boot are not counted",
+        always("core.buy.parts:parts_of_type", "not _.shards_per_gpu"),
+    ),
+    fault(
+        "nodes are bought for more shards than a GPU has",
+        becomes(
+            "core.demand.fit:_shards_of_one",
+            "_.shards_per_gpu if _1 and _2 else 0",
+            "999 if _1 and _2 else 0",
+        ),
+        becomes(
+            "core.offers.catalogue:_share_ladders",
+            "dict.fromkeys(_1, _.shards_per_gpu)",
+            "dict.fromkeys(_1, 999)",
+        ),
+    ),
+    fault(
         "what is on its way is not debited from the limits",
         becomes(
             "core.passes.nodes:_debit",

@@ -31,6 +31,7 @@ FLEET_S = 3.0  # CreateFleet, where it is slow
 SLOW_WORLDS = 0.3
 # Worlds in which what is opened takes no job for a moment; it did so for 2 to 4 s (22.05, 24.11).
 ASKING_WORLDS, PING_S = 0.5, 3.0
+TELL_SHARDS = 0.5  # worlds in which Slurm tells of each GPU how many are in use
 FORGETS_ANSWERS = 0.5  # worlds in which EC2 does not say again what a token brought
 AGENT_IS_HARDIER = 8.0  # a process on the head dies more seldom than a function
 
@@ -91,6 +92,7 @@ class Chaos:
             world.compute.repeats_answers = False
         if stream(self.options.seed, "ping").random() < ASKING_WORLDS:
             world.slurm.table.ping_s = PING_S
+        world.slurm.table.tells_shards = stream(self.options.seed, "tells").random() < TELL_SHARDS
         world.boot_s, world.reboot_s = self._boots(), self._reboots()
         if self.options.rates.bad_boot:
             world.booted = self._booted()

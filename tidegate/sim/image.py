@@ -48,7 +48,8 @@ def spoil_image(chaos: Chaos) -> None:
         if kind != HAS_NO_GPU or not is_bad(node.name):
             return found
         chaos.note("image")
-        return replace(found, gpus=0, instances=(), memory_mib=node.memory_mib // 2)
+        memory_mib = node.memory_mib // 2
+        return replace(found, gpus=0, instances=(), shares=None, memory_mib=memory_mib)
 
     def started(job: SimJob) -> None:
         fails = kind == FAILS_JOBS or (kind == IS_SLOW and is_check_name(job.submit.name))

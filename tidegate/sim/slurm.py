@@ -156,6 +156,8 @@ class SimSlurm:
         elif self.is_up:
             now_s = self.table.head_clock.now_s()
             joined = self.nodes[node.name] = replace(node, last_busy_at_s=now_s, jobs={})
+            if node.shares is not None:
+                joined.shares = replace(node.shares, tells_each=self.table.tells_shards)
             self.table.changed()
             for tell in self.on_join:
                 tell(joined)

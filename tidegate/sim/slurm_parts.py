@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from tidegate.core.model.devices import SHARED_GRES
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.slurm import Association, Job, Node, NodeReservation, SetBy, Shape
+from tidegate.sim.slurm_shares import SharedGpus
 
 LAST = "last"
 
@@ -126,7 +128,7 @@ class SimNode:
     `is_planned`: backfill means it for a job that still waits for others. `reboot`: Slurm's word,
     if it is to be rebooted or is being. `reserved`: the words of its reservation. `jobs`: those
     that hold it. `row`: what sinfo showed of it, and of which state that was. `instances`: MIG
-    instances by type, of a node whose GPUs are cut.
+    instances by type, of a node whose GPUs are cut. `shares`: of one whose GPUs are shared.
     """
 
     name: str
@@ -150,6 +152,7 @@ class SimNode:
     jobs: dict[str, SimJob] = field(default_factory=dict)
     row: tuple[object, Node] | None = None
     instances: tuple[tuple[str, int], ...] = ()
+    shares: SharedGpus | None = None
     joined_weight: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -160,22 +163,36 @@ class SimNode:
         """Whether Slurm's own state shows it: 22.05 shows the node of a suspended job as idle."""
         return any(job.state != "SUSPENDED" for job in self.jobs.values())
 
+    def take(self, job: SimJob) -> None:
+        """It holds the node, or its part of it, from now on."""
+        self.jobs[job.job_id] = job
+        if self.shares is not None:
+            self.shares.give(job.job_id, job.submit.shape)
+
+    def give_back(self, job: SimJob) -> None:
+        self.jobs.pop(job.job_id, None)
+        if self.shares is not None:
+            self.shares.take_back(job.job_id)
+
     def allocated(self) -> tuple[int, int, int]:
         """CPUs, memory and GPUs that its jobs hold; a suspended one has given its CPUs away."""
         cpus = memory_mib = gpus = 0
+        shares = self.shares
         for job in self.jobs.values():
             shape = job.submit.shape
             is_suspended = job.state == "SUSPENDED"
             if shape.is_exclusive and not is_suspended:
-                return self.cpus, self.memory_mib, self.gpus
+                return self.cpus, self.memory_mib, self.gpus if shares is None else shares.whole
             cpus += 0 if is_suspended else shape.cpus
             memory_mib += shape.memory_mib
             gpus += shape.gpus
-        return cpus, memory_mib, gpus
+        return cpus, memory_mib, gpus if shares is None else shares.whole
 
     def emptied(self) -> "SimNode":
         of = self.gpus, self.gpu_type, self.features
-        return SimNode(self.name, self.cpus, self.memory_mib, *of, instances=self.instances)
+        node = SimNode(self.name, self.cpus, self.memory_mib, *of, instances=self.instances)
+        node.shares = self.shares and replace(self.shares)
+        return node
 
     def free_instances(self) -> dict[str, int]:
         """MIG instances that no job holds; who names no type has the first that were free."""
@@ -200,11 +217,11 @@ class SimNode:
         cpus, memory_mib, gpus = self.allocated()
         if shape.is_exclusive and self.jobs:
             return False
-        return (
-            shape.cpus <= self.cpus - cpus
-            and shape.memory_mib <= self.memory_mib - memory_mib
-            and shape.gpus <= self.gpus - gpus
-        )
+        if shape.cpus > self.cpus - cpus or shape.memory_mib > self.memory_mib - memory_mib:
+            return False
+        if self.shares is not None and shape.gpus:
+            return self.shares.has_room(shape)
+        return shape.gpus <= self.gpus - gpus and not (shape.gpus and shape.gres in SHARED_GRES)
 
 
 def node_of(
@@ -223,10 +240,15 @@ def node_of(
         gpus=sum(count for _, count in instances) or shape.gpus,
         gpu_type=instances[0][0] if instances else shape.gpu_type,
         instances=instances,
+        shares=_shares(shape),
         features=features,
         weight=1 + shape.gpus,
         is_drain=is_gated,
     )
+
+
+def _shares(of: InstanceType) -> SharedGpus | None:
+    return SharedGpus(of.shared_gres, of.shards_per_gpu, of.gpus) if of.shards_per_gpu else None
 
 
 def caps_over(caps: Sequence[Association], asked: Submit) -> list[Association]:
@@ -239,12 +261,29 @@ def caps_over(caps: Sequence[Association], asked: Submit) -> list[Association]:
 def counts(cap: Association, asked: Submit) -> bool:
     """Slurm's own rule, written down once more: the planner's reading of it may be wrong."""
     in_account = not cap.account or asked.account in (cap.account, *cap.accounts_below)
-    is_kind = cap.tres in ("gres/gpu", f"gres/gpu:{asked.shape.gpu_type}")
+    gres = f"gres/{asked.shape.gres}"
+    is_kind = cap.tres in (gres, f"{gres}:{asked.shape.gpu_type}")
     return in_account and is_kind and cap.user in ("", asked.user) and cap.qos in ("", asked.qos)
 
 
 def gpus_of(submits: Sequence[Submit]) -> int:
     return sum(each.nodes * each.shape.gpus for each in submits)
+
+
+def over_cap(caps: Sequence[Association], asked: Submit, running: Sequence[Submit]) -> str:
+    """Slurm's reason when accounting stops a job beside those that run."""
+    gpus = gpus_of([asked])
+    for cap in caps_over(caps, asked) if gpus else ():
+        kind = "QOS" if cap.qos else "Assoc"
+        used = [s for s in running if counts(cap, s)]
+        if cap.per_job is not None and gpus > cap.per_job:
+            return f"{kind}MaxGRESPerJob"
+        if cap.in_all is not None and gpus + gpus_of(used) > cap.in_all:
+            return f"{kind}GrpGRES"
+        mine = [each for each in used if each.user == asked.user]
+        if cap.per_user is not None and gpus + gpus_of(mine) > cap.per_user:
+            return f"{kind}MaxGRESPerUser"
+    return ""
 
 
 def without_node(reservations: Sequence[NodeReservation], name: str) -> list[NodeReservation]:

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.demand.pending_reasons import held_because
-from tidegate.core.model.devices import Devices
+from tidegate.core.model.devices import SHARED_GRES, Devices
+from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.slurm import Job, Licence, Node, NodeState, Reading
 from tidegate.sim.slurm_parts import SimJob, SimNode, Submit
+from tidegate.sim.slurm_shares import SharedGpus
 from tidegate.sim.slurm_table import Table
 
 LICENCE = "matlab"
@@ -31,12 +33,21 @@ def is_satisfiable(asked: Submit, table: Table) -> bool:
         for instance_type, offering in pool.offerings():
             features = pool.features(instance_type.name, offering.market)
             if (
-                not lacks(asked.shape, instance_type)
+                not lacks(_of_one_gpu(asked, instance_type).shape, instance_type)
                 and satisfies(asked.constraint, features)
                 and asked.nodes <= pool.max_job_nodes
             ):
                 return True
     return False
+
+
+def _of_one_gpu(asked: Submit, of: InstanceType) -> Submit:
+    """Slurm refuses more shards than a node has, and takes what no single GPU of it has."""
+    shape = asked.shape
+    if shape.gres not in SHARED_GRES or shape.gpus > of.gpus * of.shards_per_gpu:
+        return asked
+    one = replace(shape, gpus=min(shape.gpus, of.shards_per_gpu), is_exclusive=False)
+    return replace(asked, shape=one)
 
 
 def refused_constraints(job_ids: Sequence[str], constraint: str, table: Table) -> dict[str, str]:
@@ -61,6 +72,7 @@ def refused_constraints(job_ids: Sequence[str], constraint: str, table: Table) -
 
 def node_row(node: SimNode) -> Node:
     """The node as sinfo and scontrol show it; the same row until something changes."""
+    shares = node.shares
     state = (
         node.is_drain,
         node.is_down,
@@ -73,10 +85,22 @@ def node_row(node: SimNode) -> Node:
         node.last_busy_at_s,
         node.weight,
         [(job_id, job.state) for job_id, job in node.jobs.items()],
+        shares and shares.free[:],
     )
     if node.row is None or node.row[0] != state:
-        node.row = state, _node_row(node)
+        row = _node_row(node)
+        node.row = state, row if shares is None else _shared(row, shares)
     return node.row[1]
+
+
+def _shared(row: Node, shares: SharedGpus) -> Node:
+    return replace(
+        row,
+        shards=shares.gpus * shares.per_gpu,
+        shared_gres=shares.gres,
+        gpus_shared=len(shares.used),
+        shards_used=shares.used if shares.tells_each else (),
+    )
 
 
 def _node_row(node: SimNode) -> Node:

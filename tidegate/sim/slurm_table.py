@@ -7,7 +7,7 @@ from tidegate.core.demand.fit import satisfies
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.slurm import Association, NodeReservation, SetBy
 from tidegate.ports import Clock
-from tidegate.sim.slurm_parts import SimJob, SimNode, Submit, caps_over, counts, gpus_of
+from tidegate.sim.slurm_parts import SimJob, SimNode, Submit, over_cap
 
 BACKFILL_INTERVAL_S = 30.0  # bf_interval's default
 REQUEUE_DELAY_S = 120.0
@@ -25,7 +25,7 @@ class Table:
     """Jobs and nodes. `changes` counts what slurmctld would log; `active`: jobs not yet ended.
 
     `head_clock` stamps what Slurm shows; durations pass on `clock`. `ping_s`: how long a node that
-    is opened shows NOT_RESPONDING and takes no job.
+    is opened shows NOT_RESPONDING and takes no job. `tells_shards`: of each GPU, as from 23.11 on.
     """
 
     cluster: Cluster
@@ -34,6 +34,7 @@ class Table:
     associations: tuple[Association, ...] = ()
     licences: int = 0
     ping_s: float = 0.0
+    tells_shards: bool = False
     jobs: dict[str, SimJob] = field(default_factory=dict)
     active: dict[str, SimJob] = field(default_factory=dict)
     nodes: dict[str, SimNode] = field(default_factory=dict)
@@ -144,7 +145,7 @@ class Table:
         now_s = self.clock.now_s()
         for name in job.node_names:
             if node := self.nodes.get(name):
-                node.jobs.pop(job.job_id, None)
+                node.give_back(job)
                 node.last_busy_at_s = self.head_clock.now_s()
         job.state, job.ended_at_s, job.node_names = state, now_s, ()
         if state != "PENDING":
@@ -295,7 +296,7 @@ class Table:
         job.started_at_s = self.clock.now_s()
         job.node_names = tuple(node.name for node in nodes)
         for node in nodes:
-            node.jobs[job.job_id] = job
+            node.take(job)
         self.last_nodes[job.job_id] = job.node_names
         self.changed()
         for tell in self.on_start:
@@ -386,15 +387,4 @@ class Table:
         running = [each.submit for each in self.active.values() if each.node_names]
         if asked.licences > self.licences - sum(each.licences for each in running):
             return "Licenses"
-        gpus = asked.nodes * asked.shape.gpus
-        for cap in caps_over(self.associations, asked) if gpus else ():
-            kind = "QOS" if cap.qos else "Assoc"
-            used = [s for s in running if counts(cap, s)]
-            if cap.per_job is not None and gpus > cap.per_job:
-                return f"{kind}MaxGRESPerJob"
-            if cap.in_all is not None and gpus + gpus_of(used) > cap.in_all:
-                return f"{kind}GrpGRES"
-            mine = [each for each in used if each.user == asked.user]
-            if cap.per_user is not None and gpus + gpus_of(mine) > cap.per_user:
-                return f"{kind}MaxGRESPerUser"
-        return ""
+        return over_cap(self.associations, asked, running)

@@ -385,7 +385,7 @@ def _gangs(launch: Launch) -> set[str]:
 
 def _under(cap: Association, job: Job) -> bool:
     in_account = not cap.account or job.account in (cap.account, *cap.accounts_below)
-    is_kind = cap.tres in ("gres/gpu", f"gres/gpu:{job.shape.gpu_type}")
+    is_kind = cap.tres in ((gres := f"gres/{job.shape.gres}"), f"{gres}:{job.shape.gpu_type}")
     is_theirs = cap.user in ("", job.user) and cap.qos in ("", job.qos)
     return bool(job.shape.gpus) and in_account and is_kind and is_theirs
 
