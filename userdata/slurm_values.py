@@ -62,7 +62,8 @@ class NodeShape:
     def gres(self) -> str:
         """The node's GRES in Slurm's words, "" without a GPU.
 
-        Of profiles a placeholder has the most of each, though no node has all of that.
+        Of profiles a placeholder has the most of each, though no node has all of that. Shares have
+        the type of their GPUs, without which no job that names it (`shard:a10g:1`) is accepted.
         """
         if self.profiles:
             return ",".join(
@@ -70,7 +71,8 @@ class NodeShape:
             )
         devices = self.gpus * self.instances
         whole = f"{self.gres_name}:{self.gpu_type}:{devices}" if devices else ""
-        return f"{whole},{self.shared_gres}:{self.shards}" if self.shards else whole
+        shares = f"{self.shared_gres}:{self.gpu_type}:{self.shards}"
+        return f"{whole},{shares}" if self.shards else whole
 
 
 @dataclass(frozen=True, slots=True)

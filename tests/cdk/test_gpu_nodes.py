@@ -52,7 +52,7 @@ def test_nodes_slurm_and_placeholders_agree_on_layouts_and_shards():
     assert "MIG_PROFILES='3g.20gb 1g.5gb'" in node_user_data(cut, AT)
     assert "SHARED='shard 4'" in node_user_data(shared, AT)
     assert "Gres=gpu:a100_3g.20gb:16,gpu:a100_1g.5gb:56 " in conf
-    assert "Gres=gpu:a10g:4,shard:16 " in conf
+    assert "Gres=gpu:a10g:4,shard:a10g:16 " in conf
     assert "GresTypes=gpu,shard" in conf
     assert "TaskProlog=/etc/tidegate/task-prolog" in conf
 
@@ -69,7 +69,7 @@ def test_nodes_slurm_and_placeholders_agree_on_mps_that_slurm_counts():
 
     assert "SHARED='mps 100'" in node_user_data(shared, AT)
     assert (shared.gpu.has_mps, shared.gpu.compute_mode) == (True, "")
-    assert "Gres=gpu:a10g:4,mps:400 " in conf
+    assert "Gres=gpu:a10g:4,mps:a10g:400 " in conf
     assert "GresTypes=gpu,mps" in conf
     assert "TaskProlog=/etc/tidegate/task-prolog" in conf
     accounted = slurm_conf(replace(slurm_values(file), accounting=True))

@@ -26,8 +26,8 @@ PLACEHOLDERS = "State=FUTURE CPUs=48 RealMemory=187000"
 CUT = f"NodeName=ph-m-[1-4] {PLACEHOLDERS} Gres=gpu:{SMALL}:28,gpu:{LARGE}:8 Feature=gpu,mig"
 SHARED = (
     "GresTypes=gpu,mps,shard",
-    f"NodeName=ph-l-[1-4] {PLACEHOLDERS} Gres=gpu:l4:2,shard:8 Feature=gpu,l4",
-    f"NodeName=ph-s-[1-4] {PLACEHOLDERS} Gres=gpu:l4:2,mps:200 Feature=gpu,l4",
+    f"NodeName=ph-l-[1-4] {PLACEHOLDERS} Gres=gpu:l4:2,shard:l4:8 Feature=gpu,l4",
+    f"NodeName=ph-s-[1-4] {PLACEHOLDERS} Gres=gpu:l4:2,mps:l4:200 Feature=gpu,l4",
 )
 
 
@@ -167,6 +167,12 @@ def test_what_no_node_could_hold_is_refused_when_it_is_submitted(bench: Slurm) -
             (AssertionError, SubmitRefused), match="Requested node configuration is not available"
         ):
             bench.submit(f"--gres={gres}", "--mem=100")
+
+
+def test_who_names_the_type_of_a_shared_gpu_is_accepted_while_no_node_is_up(bench: Slurm) -> None:
+    """Slurm gives shares of live nodes the type of their GPUs; placeholders have to say it."""
+    for gres in ("shard:l4:1", "shard:8", "mps:l4:200"):
+        assert bench.submit(f"--gres={gres}", "--mem=100")
 
 
 def shared(slurm: Slurm, name: str, gres: str, gpus: int = 2) -> None:
