@@ -21,11 +21,11 @@ def verdicts(*prices: ListedPrice, at_s: float = AT_S) -> Verdicts:
 
 
 def test_each_price_is_a_line(tmp_path: Path) -> None:
-    PriceFile(tmp_path).write(verdicts(T4, CPU))
+    PriceFile(tmp_path).write(verdicts(replace(T4, shards_per_gpu=100, shared_gres="mps"), CPU))
 
     assert (tmp_path / NAME).read_text() == (
         "at 3600000\n"
-        "gpu g4dn.xlarge 1 t4 4 15000 0.526\n"
+        "gpu g4dn.xlarge 1 t4 4 15000 0.526 mps 100\n"
         "cpu c7i.large 0 - 2 3800 0.08925\n"
     )  # fmt: skip
 

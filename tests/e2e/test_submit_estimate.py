@@ -10,6 +10,7 @@ import pytest
 
 from local.slurm.daemons import RealSlurm
 from tests.contracts.real_slurm import slurm_of_its_own
+from tests.contracts.test_shares_contract import SHARED
 from tidegate.agent.price_file import NAME, text_of
 from tidegate.core.offers.price_list import ListedPrice
 from userdata.submit import SUBMIT, submit_files
@@ -18,6 +19,9 @@ PRICES = (
     ListedPrice("gpu", "c7i.large", 0, "", 2, 3_800, 0.09),
     ListedPrice("gpu", "g4dn.xlarge", 1, "t4", 4, 15_000, 0.5),
     ListedPrice("gpu", "g4dn.12xlarge", 4, "t4", 48, 180_000, 4.0),
+    ListedPrice("gpu", "g6.xlarge", 1, "l4", 4, 15_000, 0.9, 4),
+    ListedPrice("gpu", "g6.12xlarge", 4, "l4", 48, 180_000, 5.0, 4),
+    ListedPrice("gpu", "g6e.xlarge", 1, "l40s", 4, 30_000, 1.6, 100, "mps"),
     ListedPrice("other", "c7i.medium", 0, "", 1, 1_900, 0.01),
 )
 ASKED = {
@@ -30,6 +34,12 @@ ASKED = {
     "--gpus-per-task=1 -n4 -N1": "about 4.00 USD an hour on g4dn.12xlarge",
     "-n4 --mem-per-cpu=3000": "about 0.50 USD an hour on g4dn.xlarge",
     "--mem=90000 -a1-3": "about 2.00 USD an hour on g4dn.12xlarge, each task",
+    "--gres=shard:3": "about 0.68 USD an hour on g6.xlarge",
+    "--gres=shard:l4:4 -c5": "about 1.25 USD an hour on g6.12xlarge",
+    "--gres=shard:1 --exclusive": "about 0.90 USD an hour on g6.xlarge",
+    "--gres=shard:1 --exclusive -c5": "",
+    "--gres=mps:50 -N2": "about 1.60 USD an hour on 2 x g6e.xlarge",
+    "--gres=shard:5": "",
     "-G9": "",
 }
 OLD = text_of(int(time.time()) - 100_000, PRICES)
@@ -39,7 +49,7 @@ OLD = text_of(int(time.time()) - 100_000, PRICES)
 def slurm() -> Iterator[RealSlurm]:
     if not find_library("lua5.1"):
         pytest.skip("real path: needs liblua5.1")
-    with slurm_of_its_own() as made:
+    with slurm_of_its_own(*SHARED) as made:
         script = made.folder / SUBMIT
         text = submit_files(has_estimate=True, advice=None)[SUBMIT]
         script.write_text(text.replace("/var/lib/tidegate/prices", str(made.folder / NAME)))

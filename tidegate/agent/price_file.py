@@ -44,10 +44,15 @@ class PriceFile:
 
 
 def text_of(at_s: int, prices: tuple[ListedPrice, ...]) -> str:
-    """When they were asked for (epoch seconds), then one a line; `-` is no GPU type."""
+    """When they were asked for (epoch seconds), then one a line; `-` is no GPU type. Behind the
+    price of GPUs that are shared stand the GRES and how many of it each GPU gives.
+    """
     lines = [f"at {at_s}"]
     for each in prices:
         kind = each.gpu_type or "-"
         size = f"{each.gpus} {kind} {each.cpus} {each.memory_mib}"
-        lines.append(f"{each.partition} {each.instance_type} {size} {each.usd_per_hour:.6g}")
+        shares = f" {each.shared_gres} {each.shards_per_gpu}" if each.shards_per_gpu else ""
+        lines.append(
+            f"{each.partition} {each.instance_type} {size} {each.usd_per_hour:.6g}{shares}"
+        )
     return "".join(f"{line}\n" for line in lines)

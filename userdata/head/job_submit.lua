@@ -35,17 +35,34 @@ local function gpus(text)
     return 0, nil
 end
 
+-- "gres/shard:2" and "gres:mps:l4:50" are parts of one GPU of a node: which, how many, of which type.
+local function shares(text)
+    for each in string.gmatch(text or "", "[^,]+") do
+        local gres, rest = string.match(each, "(shard)(.*)$")
+        if not gres then
+            gres, rest = string.match(each, "(mps)(.*)$")
+        end
+        if gres then
+            return gres, tonumber(string.match(rest, "(%d+)$")) or 1, string.match(rest, "^:(%a[%w_-]*)")
+        end
+    end
+    return nil, 0, nil
+end
+
 local function shape(job)
     local nodes = math.max(given(job.min_nodes) or 1, 1)
     local tasks = given(job.num_tasks) or nodes
     local per_node, kind = gpus(job.tres_per_node)
     local in_all, kind_in_all = gpus(job.tres_per_job)
     local per_task, kind_of_task = gpus(job.tres_per_task)
+    local shared, count, kind_shared = shares(job.tres_per_node)
     local cpus = math.max(given(job.min_cpus) or 1, tasks * (given(job.cpus_per_task) or 1))
     local wanted = {
         nodes = nodes,
         gpus = math.max(per_node, math.ceil(in_all / nodes), math.ceil(per_task * tasks / nodes)),
-        kind = kind or kind_in_all or kind_of_task,
+        kind = kind or kind_in_all or kind_of_task or kind_shared,
+        shared = shared,
+        shares = count,
         cpus = math.ceil(cpus / nodes),
         memory = given(job.min_mem_per_node),
         is_whole = tonumber(job.shared) == 0,

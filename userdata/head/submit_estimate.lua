@@ -1,7 +1,8 @@
 
 -- sbatch, srun and salloc say what a job will cost: `slurm: {submit_estimate: true}`.
 -- The prices are the agent's (tidegate/agent/price_file.py), in a line each: partition, instance type,
--- its GPUs, their type, CPUs, MiB of memory, USD an hour.
+-- its GPUs, their type, CPUs, MiB of memory, USD an hour, and of GPUs that are shared shard or mps, and
+-- how many of it each gives.
 
 local PRICES = "/var/lib/tidegate/prices"
 local OLD_S = 86400
@@ -12,7 +13,14 @@ local function part(wanted, has)
         return 1
     end
     local found = math.max(wanted.cpus / has.cpus, wanted.memory / has.memory)
-    return has.gpus > 0 and math.max(found, wanted.gpus / has.gpus) or found
+    local gpus = wanted.shared and wanted.shares / has.shares or wanted.gpus
+    return has.gpus > 0 and math.max(found, gpus / has.gpus) or found
+end
+
+-- All shares are of one GPU; with --exclusive Slurm gives them only where the node has no other.
+local function gives_shares(wanted, has)
+    local is_one = has.gpus == 1 or not wanted.is_whole
+    return has.shared == wanted.shared and has.shares >= wanted.shares and is_one
 end
 
 -- The cheapest node that could run it, as if nothing else ran there: what it pays of it, and its type.
@@ -23,12 +31,15 @@ local function cheapest(wanted, partitions)
         if at_s and os.time() - tonumber(at_s) > OLD_S then
             return nil
         end
-        local where, type, count, kind, cpus, memory, usd = string.match(
-            line, "^(%S+) (%S+) (%d+) (%S+) (%d+) (%d+) (%S+)$")
+        local where, type, count, kind, cpus, memory, usd, more = string.match(
+            line, "^(%S+) (%S+) (%d+) (%S+) (%d+) (%d+) (%S+)(.*)$")
         if where and partitions[where] then
-            local has = { gpus = tonumber(count), cpus = tonumber(cpus), memory = tonumber(memory) }
+            local shared, per_gpu = string.match(more, "^ (%a+) (%d+)$")
+            local has = { gpus = tonumber(count), cpus = tonumber(cpus), memory = tonumber(memory),
+                shared = shared, shares = tonumber(per_gpu) or 0 }
             local fits = has.gpus >= wanted.gpus and has.cpus >= wanted.cpus
                 and has.memory >= wanted.memory and (not wanted.kind or kind == wanted.kind)
+                and (not wanted.shared or gives_shares(wanted, has))
             if fits and (not lowest or tonumber(usd) < lowest) then
                 lowest, best_type = tonumber(usd), type
                 best = lowest * part(wanted, has) * wanted.nodes

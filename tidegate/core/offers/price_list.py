@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from tidegate.core.model.cluster import Cluster, Partition
+from tidegate.core.model.devices import SHARD
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.frozen import frozen
 
@@ -10,7 +11,8 @@ from tidegate.core.model.frozen import frozen
 @frozen
 class ListedPrice:
     """The lowest price of an instance type in a partition. `memory_mib`: as Slurm sees it.
-    `gpus`: devices of any kind, `gpu_type` "" without one.
+    `gpus`: devices of any kind, `gpu_type` "" without one. `shards_per_gpu`: how many of
+    `shared_gres` Slurm counts of each, 0: they are not shared.
     """
 
     partition: str
@@ -20,6 +22,8 @@ class ListedPrice:
     cpus: int
     memory_mib: int
     usd_per_hour: float
+    shards_per_gpu: int = 0
+    shared_gres: str = SHARD
 
     def is_beaten_by(self, other: "ListedPrice") -> bool:
         """Whether the other has all that this one has, for less."""
@@ -29,7 +33,14 @@ class ListedPrice:
             and other.cpus >= self.cpus
             and other.memory_mib >= self.memory_mib
             and self.gpu_type in ("", other.gpu_type)
+            and self._shares in (0, other._shares)
         )
+
+    @property
+    def _shares(self) -> object:
+        """What a job with shards asks of it; one with `--exclusive` asks for a single GPU too."""
+        has = self.shards_per_gpu, self.shared_gres, self.gpus == 1
+        return has if self.shards_per_gpu else 0
 
 
 def price_list(cluster: Cluster) -> tuple[ListedPrice, ...]:
@@ -63,4 +74,5 @@ def _is_beaten(row: ListedPrice, cheaper: Iterable[ListedPrice]) -> bool:
 
 def _row(partition: Partition, kind: InstanceType, usd_per_hour: float) -> ListedPrice:
     found = partition.name, kind.name, kind.gpus, kind.gpu_type, kind.vcpus
-    return ListedPrice(*found, kind.slurm_memory_mib, usd_per_hour)
+    shares = kind.shards_per_gpu, kind.shared_gres
+    return ListedPrice(*found, kind.slurm_memory_mib, usd_per_hour, *shares)
