@@ -174,11 +174,14 @@ def never_runs(asked: Submit, world: SimWorld, kept_from: Spared = frozenset()) 
 
 
 def _may_never_run(job: SimJob, world: SimWorld) -> bool:
-    """Components of which each could run by itself may not fit within a limit together."""
+    """Components of which each could run by itself may not fit within a limit together, and all
+    wait for one that cannot run.
+    """
     cluster = world.cluster
     limits = [cluster.limits, *(pool.limits for pool in cluster.pools)]
     is_limited = bool(job.het_job_id) and any(each != Limits() for each in limits)
-    return is_limited or never_runs(job.submit, world)
+    parts = (job, *world.slurm.table.beside(job))
+    return is_limited or any(never_runs(each.submit, world) for each in parts)
 
 
 def _is_spared(job: SimJob, world: SimWorld, last: Looked | None) -> bool:
