@@ -90,7 +90,7 @@ def shapes(pool: Pool, *, has_efa: bool = False) -> tuple[NodeShape, ...]:
     return tuple(
         NodeShape(
             each.name,
-            each.vcpus,
+            each.cpus,
             each.slurm_memory_mib,
             each.gpus // instances_of(each),
             each.gpu_type,
@@ -346,6 +346,7 @@ def node_values(file: ClusterFile, shared: SharedNames, pool: Pool) -> NodeValue
         users=file.users,
         log_group=log_group(file) if file.ships_logs else "",
         gpu=gpu_settings(file.gpu[pool.name]),
+        has_one_thread=any(each.vcpus_per_cpu > 1 for each in pool.instance_types),
         on_node_start=hooks_of(file.hooks[pool.name].on_node_start),
         on_node_configured=hooks_of(file.hooks[pool.name].on_node_configured),
         job_roles=tuple(file.job_roles.get(pool.name, {}).items()),

@@ -21,7 +21,7 @@ from moto import mock_aws
 CATALOGUE = Path(__file__).parent.parent / "tidegate" / "data" / "instance_types.csv"
 COLUMNS = (
     *("name", "kind", "arch", "vcpus", "memory_mib", "gpus", "gpu_type"),
-    *("gpu_memory_mib", "local_nvme_gib", "efa"),
+    *("gpu_memory_mib", "local_nvme_gib", "efa", "threads_per_core"),
 )
 # The last families before Nitro that are still sold in numbers.
 XEN_FAMILIES = frozenset({"c4", "m4", "r4", "t2"})
@@ -30,9 +30,9 @@ UNKNOWN_ACCELERATORS = ("FpgaInfo", "MediaAcceleratorInfo", "InferenceAccelerato
 ACCELERATED = ("dl", "inf", "trn", "vt")
 # Source: the pages of EC2's accelerated computing instances; moto knows only p3dn of them.
 ADDED = (
-    ("p3.16xlarge", "gpu", "x86_64", 64, 499712, 8, "v100", 16384, 0, ""),
-    ("p3.2xlarge", "gpu", "x86_64", 8, 62464, 1, "v100", 16384, 0, ""),
-    ("p3.8xlarge", "gpu", "x86_64", 32, 249856, 4, "v100", 16384, 0, ""),
+    ("p3.16xlarge", "gpu", "x86_64", 64, 499712, 8, "v100", 16384, 0, "", 2),
+    ("p3.2xlarge", "gpu", "x86_64", 8, 62464, 1, "v100", 16384, 0, "", 2),
+    ("p3.8xlarge", "gpu", "x86_64", 32, 249856, 4, "v100", 16384, 0, "", 2),
 )
 GB_PER_GIB = 1e9 / 2**30
 
@@ -111,6 +111,7 @@ def rows() -> Iterator[tuple[str | int, ...]]:
                 memory_of_one_mib(described),
                 int(nvme_gb * GB_PER_GIB),
                 "efa" if described["NetworkInfo"]["EfaSupported"] else "",
+                described["VCpuInfo"]["DefaultThreadsPerCore"],
             )
     yield from ADDED
 

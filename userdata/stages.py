@@ -6,6 +6,7 @@ NODE_STAGES = (
     "node/on_node_start",
     "both/identity",
     "node/shape",
+    "node/threads",
     "node/topology",
     "both/quiesce",
     "both/packages",

@@ -197,7 +197,8 @@ class NodeValues:
     `topology`: the instance types whose place in its network EC2 tells, None where Slurm knows no
     topology. `directory`: what the boot sets sssd up for, None for what the image has.
     `has_exporters`: of metrics, for the head's Prometheus. `prefetch`: buckets, with a prefix or
-    none, of which data sets that jobs name may be loaded.
+    none, of which data sets that jobs name may be loaded. `has_one_thread`: of each core, so that
+    its shapes count cores.
     """
 
     cluster: str
@@ -227,6 +228,7 @@ class NodeValues:
     directory: Directory | None = None
     has_exporters: bool = False
     prefetch: tuple[str, ...] = ()
+    has_one_thread: bool = False
 
     def __post_init__(self) -> None:
         check("cluster", self.cluster, NAME)

@@ -35,6 +35,23 @@ def test_nodes_slurm_and_placeholders_agree_on_mig_and_mps():
     assert "TaskProlog" not in slurm_conf(slurm_values(load_cluster(ROOT / "clusters/dev.yaml")))
 
 
+def test_nodes_slurm_and_placeholders_agree_on_cores_where_these_have_one_thread():
+    cluster = dev_file(limits={})
+    cluster["pools"]["t4"] |= {"instance_types": ["g4dn.xlarge"], "threads_per_core": "1"}
+    cluster["pools"]["a10g"] |= {"instance_types": ["g5.2xlarge"]}
+    file = parse_cluster(yaml.safe_dump(cluster), "test.yaml")
+    names = SharedNames(munge_secret="arn:x", file_system_id="fs-1", bus="bus")
+
+    pools = {pool.name: pool for pool in file.cluster.pools}
+    one, two = (node_values(file, names, pools[name]) for name in ("t4", "a10g"))
+
+    assert ([each.cpus for each in one.shapes], [each.cpus for each in two.shapes]) == ([2], [8])
+    assert pools["t4"].instance_types[0].vcpus == 4
+    assert "THREADS_PER_CORE=1\n" in node_user_data(one, AT)
+    assert "THREADS_PER_CORE" not in node_user_data(two, AT)
+    assert "CPUs=2 " in slurm_conf(slurm_values(file))
+
+
 def test_nodes_slurm_and_placeholders_agree_on_layouts_and_shards():
     cluster = dev_file(limits={})
     of_cut = {"instance_types": ["p4d.24xlarge"], "gpu": {"mig_profiles": ["3g.20gb", "1g.5gb"]}}

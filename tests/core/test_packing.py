@@ -54,6 +54,21 @@ def shares(number: int) -> list[Job]:
     return [job(n) for n in range(number)]
 
 
+def test_where_cores_have_one_thread_jobs_get_cores_and_limits_count_vcpus():
+    of = market({replace(MEDIUM, vcpus_per_cpu=2): 0.4}, limits=Limits(vcpus=16))
+
+    queue = [job(n, gpus=0, gpu_type="", cpus=4) for n in (1, 2, 3)]
+    larger = plan(snapshot([job(gpus=0, gpu_type="", cpus=5)], of=of))
+
+    assert counts(plan(snapshot(queue[:2], of=of))) == {MEDIUM.name: 2}
+    assert counts(plan(snapshot(queue, of=of))) == {MEDIUM.name: 2}
+    on = Offering(MEDIUM.name, ZONES[0], Market.ON_DEMAND)
+    booting = replace(record(phase=Phase.LAUNCHED), offering=on)
+    more = plan(snapshot(queue[:2], of=of, instances=[instance(on=on)], records=[booting]))
+    assert counts(more) == {MEDIUM.name: 1}
+    assert "m1.medium has 4 CPUs, the job asks 5" in why(larger)
+
+
 @pytest.mark.parametrize(
     ("number", "expected"),
     [

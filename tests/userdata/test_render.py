@@ -288,7 +288,7 @@ def test_nodes_read_the_tags_that_the_planner_writes():
 def test_slurm_starts_only_behind_the_owner_rule_and_the_gate():
     node, head = graph_of(node_bundle(), "node"), graph_of(head_bundle(HEAD), "head")
 
-    assert {"owner_rule", "munge", "health"} <= all_needs(node, "slurmd")
+    assert {"owner_rule", "munge", "health", "threads"} <= all_needs(node, "slurmd")
     assert {"owner_rule", "munge", "config"} <= all_needs(head, "slurmctld")
     assert "owner_rule" in all_needs(node, "munge") & all_needs(head, "munge")
 

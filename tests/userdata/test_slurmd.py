@@ -29,9 +29,9 @@ SETTINGS = {
 }
 
 
-def conf(folder: Path, release: str, **settings: str) -> tuple[int, str]:
+def conf(folder: Path, release: str, told: str = TOLD, **settings: str) -> tuple[int, str]:
     """Exit code, and the line of `slurmd --conf` or what was said instead."""
-    (folder / "told").write_text(TOLD)
+    (folder / "told").write_text(told)
     slurmd = folder / "slurmd"
     slurmd.write_text(f"#!/bin/sh\n[ $1 = -C ] && cat {folder}/told || echo {release}\n")
     slurmd.chmod(0o755)
@@ -63,6 +63,16 @@ def test_a_release_that_would_hide_half_of_the_threads_is_told_of_the_cores(tmp_
     assert told.startswith(
         "CPUs=48 Boards=1 SocketsPerBoard=1 CoresPerSocket=24 ThreadsPerCore=2 RealMemory=186777 "
     )
+
+
+def test_a_node_with_one_thread_for_each_core_tells_its_cores(tmp_path: Path):
+    one = TOLD.replace("CPUs=48", "CPUs=24").replace("ThreadsPerCore=2", "ThreadsPerCore=1")
+
+    _, told = conf(tmp_path, "'slurm-wlm 23.11.4'", told=one, CPUS="24")
+    _, by_number = conf(tmp_path, "'slurm-wlm 24.11.5'", told=one, CPUS="24")
+
+    assert told.startswith("CPUs=24 Boards=1 SocketsPerBoard=1 CoresPerSocket=24 ThreadsPerCore=1 ")
+    assert by_number.startswith("CPUs=24 RealMemory=186777 ")
 
 
 def test_a_machine_with_other_cpus_than_its_type_is_refused(tmp_path: Path):

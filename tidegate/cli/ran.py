@@ -17,7 +17,7 @@ from tidegate.core.model.frozen import frozen
 from tidegate.core.model.idle_use import IdleSpan
 from tidegate.core.model.ledger import Bill
 from tidegate.core.offers.allocation import Run
-from tidegate.wire.catalogue import load_catalogue
+from tidegate.wire.catalogue import types_of
 from tidegate.wire.config import ClusterFile
 from tidegate.wiring.resources import Clients
 
@@ -70,5 +70,4 @@ def ran(file: ClusterFile, since_s: float, clients: Clients | None = None) -> Ra
     require_accounting(file)
     billed, until_s = bills(file, since_s, clients)
     found = _accounting(file, clients).accounted(since_s, until_s)
-    types = {name: row.instance_type for name, row in load_catalogue().items()}
-    return Ran(billed, found.runs, types, until_s, found.idle)
+    return Ran(billed, found.runs, types_of(file.cluster), until_s, found.idle)

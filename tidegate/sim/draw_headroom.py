@@ -24,5 +24,5 @@ def _drawn(chance: Random, pool: Pool) -> tuple[Headroom, ...]:
 def _one(chance: Random, pool: Pool) -> Headroom:
     of = chance.choice(pool.instance_types)
     gpus = chance.choice((1, of.gpus)) if of.gpus else 0
-    shape = Shape(gpus=gpus, cpus=chance.choice((1, of.vcpus // max(of.gpus, 1))))
+    shape = Shape(gpus=gpus, cpus=chance.choice((1, of.cpus // max(of.gpus, 1))))
     return Headroom(shape, nodes=chance.choice((1, 1, 2)), jobs=chance.choice((1, 2)))

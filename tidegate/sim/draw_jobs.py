@@ -174,7 +174,7 @@ def _submit(
         shape=Shape(
             gpus=kind.gpus if is_whole else gpus,
             gpu_type=kind.gpu_type if gpus and chance.random() < 0.7 else "",
-            cpus=max(1, kind.vcpus if is_whole else chance.randint(1, kind.vcpus) // 2),
+            cpus=max(1, kind.cpus if is_whole else chance.randint(1, kind.cpus) // 2),
             memory_mib=chance.choice((1_000, kind.slurm_memory_mib // 2)),
             is_exclusive=chance.random() < 0.05,
         ),

@@ -143,8 +143,8 @@ def _has_room(world: SimWorld, headroom: Headroom, names: Sequence[str]) -> bool
             cut = devices(record.layout if record else "", of.profiles)
             of = replace(of, gpus=sum(count for _, count in cut), profiles=())
         if of is not None and not lacks(shape, of):
-            gpus = of.gpus // shape.gpus if shape.gpus else of.vcpus
-            shares = min(gpus, of.vcpus // shape.cpus)
+            gpus = of.gpus // shape.gpus if shape.gpus else of.cpus
+            shares = min(gpus, of.cpus // shape.cpus)
             fitting[offering.zone] += 1 if headroom.nodes > 1 else shares
     return sum(count // headroom.nodes for count in fitting.values()) >= headroom.jobs
 

@@ -235,7 +235,7 @@ def node_of(
     """What slurmd -Z registers on an instance of this type; behind a gate it joins drained."""
     return SimNode(
         name=name,
-        cpus=shape.vcpus,
+        cpus=shape.cpus,
         memory_mib=shape.slurm_memory_mib,
         gpus=sum(count for _, count in instances) or shape.gpus,
         gpu_type=instances[0][0] if instances else shape.gpu_type,

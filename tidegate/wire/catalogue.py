@@ -3,11 +3,13 @@
 import csv
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 
+from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.frozen import frozen
 
@@ -38,6 +40,7 @@ class CatalogueRow:
 
     kind: Kind
     instance_type: InstanceType
+    threads_per_core: int  #: as EC2 starts it
 
     @property
     def only_by_name(self) -> str:
@@ -70,6 +73,7 @@ def _row(line: Mapping[str, str]) -> CatalogueRow:
             is_efa=bool(line["efa"]),
             gres="neuron" if kind is Kind.NEURON else "gpu",
         ),
+        threads_per_core=int(line["threads_per_core"]),
     )
 
 
@@ -84,6 +88,14 @@ def load_catalogue() -> Mapping[str, CatalogueRow]:
     text = (files("tidegate") / "data" / "instance_types.csv").read_text(encoding="utf-8")
     rows = map(_row, csv.DictReader(text.splitlines()))
     return MappingProxyType({row.instance_type.name: row for row in rows})
+
+
+def types_of(cluster: Cluster) -> dict[str, InstanceType]:
+    """Every type that nodes may have had, with its GPUs whole, and its CPUs as Slurm sees them."""
+    known = {name: row.instance_type for name, row in load_catalogue().items()}
+    for each in (of for pool in cluster.pools for of in pool.instance_types):
+        known[each.name] = replace(known[each.name], vcpus_per_cpu=each.vcpus_per_cpu)
+    return known
 
 
 @cache

@@ -49,10 +49,11 @@ def _over_limits(
     if limits is None:
         return
     gpus = sum(each.most_nodes * each.shape.gpus for each in found)
+    cpus = sum(each.most_nodes * each.shape.cpus for each in found)
     filled = ceil(gpus / max(1, *(each.gpus for each in pool.selected)))
     for key, limit, takes in (
         ("gpus", limits.gpus, gpus),
-        ("vcpus", limits.vcpus, sum(each.most_nodes * each.shape.cpus for each in found)),
+        ("vcpus", limits.vcpus, cpus * min(each.vcpus_per_cpu for each in pool.selected)),
         (
             "memory_gib",
             limits.memory_gib,

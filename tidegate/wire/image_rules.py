@@ -59,6 +59,18 @@ def _layouts(parts: Parts) -> Iterator[Problem]:
                 break
 
 
+def _threads(parts: Parts) -> Iterator[Problem]:
+    """The same of its CPUs."""
+    seen: dict[str, tuple[str, int]] = {}
+    for name, pool in parts.pools.items():
+        for each in pool.selected:
+            other, cpus = seen.setdefault(each.name, (name, each.cpus))
+            if cpus != each.cpus:
+                text = f"{each.name} has {cpus} CPUs in pool {other}, and {each.cpus} here: a type"
+                yield Problem(("pools", name, "threads_per_core"), f"{text} has one count of them")
+                break
+
+
 def _counted(gpu: GpuModel) -> tuple[str, int]:
     """What Slurm counts of each GPU: the key that says it, and how many."""
     return gpu.shared_by, gpu.shards_per_gpu or gpu.mps_per_gpu or 0
@@ -180,6 +192,7 @@ IMAGE_RULES = (
     _architectures,
     _gpu_settings,
     _layouts,
+    _threads,
     _choices,
     _shards_beside_layouts,
     _task_prolog,

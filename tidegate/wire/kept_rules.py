@@ -128,7 +128,7 @@ def _memory_of_partitions(parts: Parts) -> Iterator[Problem]:
             continue
         types = [each for pool in partition.pools for each in parts.pools[pool].selected]
         memory_mib = max(each.memory_mib for each in types)
-        by_gpu = [each.vcpus // max(1, each.gpus) for each in types if each.gpus]
+        by_gpu = [each.cpus // max(1, each.gpus) for each in types if each.gpus]
         for key, most, unit in (
             ("def_mem_per_node_mib", memory_mib, "MiB"),
             ("def_mem_per_cpu_mib", memory_mib, "MiB"),

@@ -3,16 +3,25 @@
 Defaults are those of `tidegate.core.model.cluster`, so they are stated once.
 """
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from tidegate.core.model.cluster import Limits, Pool, Rebalance, Reservation
 from tidegate.core.model.ec2 import InstanceType, Market
 from tidegate.wire import names
 from tidegate.wire.beside import stopped_usd_per_hour
 from tidegate.wire.budget_models import SpendingBudgetModel
+from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.disruption import (
     AUTO_COUNT,
     AUTO_S,
@@ -47,6 +56,8 @@ LONGEST_BLOCK = timedelta(days=183)
 
 # What is paid by the hour; reservations are paid for already.
 PaidMarket = Literal[Market.SPOT, Market.ON_DEMAND]
+# A number of YAML comes as its text, and so is no literal yet.
+OneThread = Annotated[Literal[1], BeforeValidator(lambda value: 1 if value == "1" else value)]
 PrepaidMarket = Literal[Market.RESERVED, Market.CAPACITY_BLOCK, Market.INTERRUPTIBLE]
 
 
@@ -221,6 +232,11 @@ class PoolModel(Section):
         default=_POOL.rebalance,
         description="on EC2's rebalance recommendation: ignore, cordon (no new job) or drain",
     )
+    threads_per_core: OneThread | None = Field(
+        default=None,
+        description="1: no hyperthreading, so that each CPU that Slurm gives away is a whole core;"
+        " limits, quotas and prices still go by the type's vCPUs. As EC2 starts it when left out",
+    )
     efa: bool = Field(
         default=False, description="nodes with all EFA interfaces that their type can have"
     )
@@ -302,8 +318,14 @@ class PoolModel(Section):
 
     @property
     def selected(self) -> tuple[InstanceType, ...]:
-        """As Slurm sees them: with MIG, devices are instances of GPUs."""
-        return tuple(self.gpu.cut(each) for each in self.selection().instance_types)
+        """As Slurm sees them: with MIG, devices are instances of GPUs, and CPUs may be cores."""
+        return tuple(self._seen(each) for each in self.selection().instance_types)
+
+    def _seen(self, instance_type: InstanceType) -> InstanceType:
+        cut = self.gpu.cut(instance_type)
+        if self.threads_per_core is None:
+            return cut
+        return replace(cut, vcpus_per_cpu=load_catalogue()[cut.name].threads_per_core)
 
     @property
     def paid_markets(self) -> tuple[Market, ...]:

@@ -5,7 +5,7 @@ from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.adapters.notices import SnsNotices
 from tidegate.adapters.reports import S3Reports
 from tidegate.service.reporting import Reporter
-from tidegate.wire.catalogue import load_catalogue
+from tidegate.wire.catalogue import types_of
 from tidegate.wiring.function import Deployed
 
 
@@ -21,6 +21,6 @@ def reporter(deployed: Deployed) -> Reporter:
         reports=S3Reports(clients("s3"), settings.bucket, cluster, file.region),
         ledger=DynamoLedger(clients("dynamodb"), settings.table, clock),
         clock=clock,
-        types={name: row.instance_type for name, row in load_catalogue().items()},
+        types=types_of(file.cluster),
         notices=notices if is_told else None,
     )

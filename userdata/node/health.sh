@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# needs: gpu fabric mig mps efa scratch containers shared lustre file_systems owner_rule munge
+# needs: threads gpu fabric mig mps efa scratch containers shared lustre file_systems owner_rule munge
 # time_limit_s: 300
 # The gate before Slurm. It fails closed: a sick node costs more jobs than a missing one, and a
 # check that cannot be made counts as failed. Then the checks that go on, by Slurm's

@@ -173,7 +173,7 @@ def bin_of_type(
         gpu_type=of.gpu_type,
         gres=of.gres,
         gpus=parts.gpus if parts else of.gpus,
-        cpus=of.vcpus,
+        cpus=of.cpus,
         memory_mib=of.slurm_memory_mib,
         gated_for=gated_for,
         parts=parts,

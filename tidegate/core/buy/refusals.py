@@ -279,7 +279,7 @@ def too_small(types: tuple[InstanceType, ...], shape: Shape) -> WhyNot | None:
     nearest = min(types, key=lambda each: (_shortage(shape, each), each.name))
     asked = (
         ("gpus", shape.gpus, max(has_devices(shape, t) for t in types)),
-        ("cpus", shape.cpus, max(t.vcpus for t in types)),
+        ("cpus", shape.cpus, max(t.cpus for t in types)),
         ("memory_mib", shape.memory_mib, max(t.slurm_memory_mib for t in types)),
     )
     missing = tuple((name, float(asks), float(has)) for name, asks, has in asked if asks > has)
@@ -290,7 +290,7 @@ def _shortage(shape: Shape, each: InstanceType) -> float:
     """How far the type is from holding the shape: the sum of the missing parts, each 0 to 1."""
     pairs = (
         (shape.gpus, has_devices(shape, each)),
-        (shape.cpus, each.vcpus),
+        (shape.cpus, each.cpus),
         (shape.memory_mib, each.slurm_memory_mib),
     )
     return sum(max(asks - has, 0) / asks for asks, has in pairs if asks)

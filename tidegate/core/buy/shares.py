@@ -83,7 +83,7 @@ def _fill(offer_group: OfferGroup, number: int, items: Sequence[Item], gpus: int
     entry = offer_group.catalogue.entries[number]
     of, found = entry.instance_type, Filled()
     devices = _Cut(of.profiles, gpus) if of.profiles else _Counted(of.shards_per_gpu, gpus)
-    cpus, memory_mib = of.vcpus, of.slurm_memory_mib
+    cpus, memory_mib = of.cpus, of.slurm_memory_mib
     for item in items:
         shape, alone = item.group.need.shape, item.on(offer_group)
         most = min(item.left, holds((1, cpus, memory_mib), (0, *item.group.size[1:])))

@@ -22,8 +22,8 @@ def lacks(shape: Shape, instance_type: InstanceType) -> str:
     elif shape.gpus > instance_type.gpus:
         has = f"{instance_type.gpus} GPU{'s' * (instance_type.gpus != 1)}"
         return f"{instance_type.name} has {has}, the job asks {shape.gpus}"
-    if shape.cpus > instance_type.vcpus:
-        return f"{instance_type.name} has {instance_type.vcpus} CPUs, the job asks {shape.cpus}"
+    if shape.cpus > instance_type.cpus:
+        return f"{instance_type.name} has {instance_type.cpus} CPUs, the job asks {shape.cpus}"
     if shape.memory_mib > instance_type.slurm_memory_mib:
         return (
             f"{instance_type.name} gives Slurm {instance_type.slurm_memory_mib} MiB, "
@@ -46,7 +46,7 @@ def share(shape: Shape, of: InstanceType) -> float:
     if shape.is_exclusive:
         return 1.0
     gpus = (part_of_gpu(shape, of) or shape.gpus) / of.gpus if of.gpus else 0.0
-    return min(max(gpus, shape.cpus / of.vcpus, shape.memory_mib / of.slurm_memory_mib), 1.0)
+    return min(max(gpus, shape.cpus / of.cpus, shape.memory_mib / of.slurm_memory_mib), 1.0)
 
 
 def has_devices(shape: Shape, instance_type: InstanceType) -> int:

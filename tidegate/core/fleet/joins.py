@@ -58,7 +58,7 @@ def disappoints(node: Node, record: NodeRecord, cluster: Cluster) -> tuple[Actio
     if expected and (
         node.memory_mib < expected.slurm_memory_mib
         or node.gpus < expected.gpus
-        or node.cpus < expected.vcpus
+        or node.cpus < expected.cpus
     ):
         what = f"a node joined with {node.gpus} GPUs, {node.cpus} CPUs, {node.memory_mib} MiB"
         return (rest(record, "NodeTooSmall", what),)

@@ -90,7 +90,7 @@ class InstanceType:
     """
 
     name: str
-    vcpus: int
+    vcpus: int  #: as EC2 starts it
     memory_mib: int
     gpus: int  #: GPUs, or devices of another GRES
     gpu_type: str  #: the GRES type, lower-case: a10g
@@ -105,6 +105,12 @@ class InstanceType:
     profiles: tuple[Profile, ...] = ()
     shards_per_gpu: int = 0  #: into so many shards Slurm counts each GPU; 0: none
     shared_gres: str = SHARD  #: GRES of these shards: shard or mps
+    vcpus_per_cpu: int = 1  #: vCPUs to a CPU of Slurm's: 2 where nodes leave out second threads
+
+    @property
+    def cpus(self) -> int:
+        """What Slurm gives away; quotas, limits and prices go by vCPUs all the same."""
+        return self.vcpus // self.vcpus_per_cpu
 
     @property
     def slurm_memory_mib(self) -> int:

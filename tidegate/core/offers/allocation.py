@@ -241,7 +241,7 @@ def _idle_and_seen(run: Run, node: str, day: str) -> tuple[float, float]:
 
 def part_of(kind: InstanceType, gpus: float, cpus: float, memory_mib: float) -> float:
     """Which part of a node of this type pays who holds so much of it: the largest, at most all."""
-    shares = [cpus / kind.vcpus, memory_mib / kind.slurm_memory_mib]
+    shares = [cpus / kind.cpus, memory_mib / kind.slurm_memory_mib]
     shares += [gpus / kind.gpus] if kind.gpus else []
     return min(1.0, max(shares))
 

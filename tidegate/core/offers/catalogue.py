@@ -70,7 +70,7 @@ class Entry:
 def entry(instance_type: InstanceType, zones: Sequence[tuple[float, Offering]]) -> Entry:
     """Errors: none; `zones` is not empty."""
     ordered = tuple(sorted(zones))
-    size = (instance_type.gpus, instance_type.vcpus, instance_type.slurm_memory_mib)
+    size = (instance_type.gpus, instance_type.cpus, instance_type.slurm_memory_mib)
     return Entry(instance_type, ordered[0][0], ordered, size)
 
 

@@ -73,6 +73,6 @@ def _is_beaten(row: ListedPrice, cheaper: Iterable[ListedPrice]) -> bool:
 
 
 def _row(partition: Partition, kind: InstanceType, usd_per_hour: float) -> ListedPrice:
-    found = partition.name, kind.name, kind.gpus, kind.gpu_type, kind.vcpus
+    found = partition.name, kind.name, kind.gpus, kind.gpu_type, kind.cpus
     shares = kind.shards_per_gpu, kind.shared_gres
     return ListedPrice(*found, kind.slurm_memory_mib, usd_per_hour, *shares)

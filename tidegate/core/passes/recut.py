@@ -50,7 +50,7 @@ def _short_of_places(queue: Queue) -> Iterator[Need]:
 def could_hold(shape: Shape, of: InstanceType) -> bool:
     """Whether a node of the type, cut for it, would hold what one node gives to the job."""
     most = sum(of.gpus * each.most for each in of.profiles if each.gpu_type == shape.gpu_type)
-    fits = shape.cpus <= of.vcpus and shape.memory_mib <= of.slurm_memory_mib
+    fits = shape.cpus <= of.cpus and shape.memory_mib <= of.slurm_memory_mib
     return bool(shape.gpus) and shape.gpus <= most and fits
 
 

@@ -263,9 +263,9 @@ def _free(snapshot: Snapshot, each: Bin) -> float:
     is_open = each.kind in (BinKind.EXISTING, BinKind.IN_FLIGHT)
     if of is None or not is_open or each.gated_for or each.is_reserved:
         return 0.0
-    if each.parts is not None and each.cpus == of.vcpus:
+    if each.parts is not None and each.cpus == of.cpus:
         return 1.0  # of many parts, how many are all of them is not told
-    return min(each.gpus / of.gpus, 1.0) if of.gpus else each.cpus / of.vcpus
+    return min(each.gpus / of.gpus, 1.0) if of.gpus else each.cpus / of.cpus
 
 
 def _newest(reading: Reading) -> int:

@@ -68,7 +68,7 @@ class Room:
     @classmethod
     def of_offer(cls, offer: Offer) -> "Room":
         of = offer.of
-        return cls(of, offer.pool.name, offer.features, of.gpus, of.vcpus, of.slurm_memory_mib)
+        return cls(of, offer.pool.name, offer.features, of.gpus, of.cpus, of.slurm_memory_mib)
 
     @classmethod
     def of_machine(cls, each: Machine) -> "Room":
@@ -172,7 +172,7 @@ class Karpenter:
             if not any(room.put(job, world) for room in rooms):
                 holding = [each for each in for_sale if each.suits(job, world)]
                 if holding:
-                    largest = max(holding, key=lambda each: (each.of.gpus, each.of.vcpus))
+                    largest = max(holding, key=lambda each: (each.of.gpus, each.of.cpus))
                     rooms.append(Room.of_offer(largest))
                     rooms[-1].put(job, world)
         for room in rooms:
@@ -259,7 +259,7 @@ def static_nodes(jobs: Sequence[TraceJob], cluster: Cluster, percent: float) -> 
 
 def _share(shape: Shape, of: InstanceType) -> float:
     """The part of a node that a job takes."""
-    return max(shape.gpus / of.gpus if of.gpus else 0.0, shape.cpus / of.vcpus)
+    return max(shape.gpus / of.gpus if of.gpus else 0.0, shape.cpus / of.cpus)
 
 
 def _nodes(job: Job, of: InstanceType) -> float:
@@ -267,7 +267,7 @@ def _nodes(job: Job, of: InstanceType) -> float:
 
 
 def _largest(cluster: Cluster) -> Offer:
-    return max(offers(cluster), key=lambda e: (e.of.gpus, e.of.vcpus, -e.usd_per_hour))
+    return max(offers(cluster), key=lambda e: (e.of.gpus, e.of.cpus, -e.usd_per_hour))
 
 
 def _cheapest(for_sale: Sequence[Offer], jobs: Sequence[Job], world: World) -> Offer | None:

@@ -95,7 +95,7 @@ def _usd_per_unit(run: Run, cluster: Cluster) -> float | None:
     found: list[float] = []
     for pool in cluster.pools:
         for of in pool.instance_types:
-            holds = (of.gpus, of.vcpus, of.slurm_memory_mib)
+            holds = (of.gpus, of.cpus, of.slurm_memory_mib)
             asked = (shape.gpus, shape.cpus, shape.memory_mib)
             if any(has < wants for has, wants in zip(holds, asked, strict=True)):
                 continue
@@ -103,7 +103,7 @@ def _usd_per_unit(run: Run, cluster: Cluster) -> float | None:
                 continue
             for _, offering in pool.offerings():
                 if offering.instance_type == of.name and offering.market is Market.ON_DEMAND:
-                    found.append(cluster.prices[offering] / (of.gpus if shape.gpus else of.vcpus))
+                    found.append(cluster.prices[offering] / (of.gpus if shape.gpus else of.cpus))
     return min(found, default=None)
 
 

@@ -26,7 +26,7 @@ def never_runs(job: Job, cluster: Cluster) -> str:
     if not sized:
         largest = max(
             (of for pool in pools for of in pool.instance_types),
-            key=lambda of: (has_devices(job.shape, of), of.gpus, of.vcpus, of.memory_mib),
+            key=lambda of: (has_devices(job.shape, of), of.gpus, of.cpus, of.memory_mib),
         )
         return f"{where} can hold it: {lacks(job.shape, largest)}"
     if not any(meets(job, p.features(of.name, m)) for p, of in sized for m in p.markets):

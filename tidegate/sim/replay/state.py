@@ -91,7 +91,7 @@ class Machine:
     def __post_init__(self) -> None:
         self.weight = 1 + self.instance_type.gpus
         self.gpus_free = self.instance_type.gpus
-        self.cpus_free = self.instance_type.vcpus
+        self.cpus_free = self.instance_type.cpus
         self.memory_free_mib = self.instance_type.slurm_memory_mib
 
     @property
@@ -128,7 +128,7 @@ class Machine:
         of = self.instance_type
         return (
             of.gpus >= shape.gpus
-            and of.vcpus >= shape.cpus
+            and of.cpus >= shape.cpus
             and of.slurm_memory_mib >= shape.memory_mib
             and (not shape.gpu_type or not shape.gpus or shape.gpu_type == of.gpu_type)
         )

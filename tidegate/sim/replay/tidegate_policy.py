@@ -314,11 +314,11 @@ class Tidegate:
         node = Node(
             name=machine.name,
             state=STATES[machine.is_empty, machine.is_drain],
-            cpus=of.vcpus,
+            cpus=of.cpus,
             memory_mib=of.slurm_memory_mib,
             gpus=of.gpus,
             gpu_type=of.gpu_type,
-            cpus_alloc=of.vcpus if is_all else of.vcpus - machine.cpus_free,
+            cpus_alloc=of.cpus if is_all else of.cpus - machine.cpus_free,
             memory_alloc_mib=(
                 of.slurm_memory_mib if is_all else of.slurm_memory_mib - machine.memory_free_mib
             ),
