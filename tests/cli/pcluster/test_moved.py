@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tests.cli.pcluster.imported import FILES, PLACES, changed, codes, good, written
+from tests.cli.pcluster.imported import FILES, PLACES, accepted, changed, codes, good, run, written
 from tidegate.cli.main import app
 
 RIGHTS = """
@@ -301,3 +301,12 @@ def test_a_pool_is_not_called_as_a_feature_that_nodes_have(tmp_path: Path, queue
     done = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
 
     assert [each.name for each in good(done).cluster.pools] == [f"{queue.lower()}-2"]
+
+
+def test_threads_are_off_where_no_other_resource_has_the_type_with_them():
+    refused = run("settings.yaml", *PLACES)
+    pools = written(accepted("settings.yaml", *PLACES))["pools"]
+
+    assert [pool.get("threads_per_core") for pool in pools.values()] == [1, None, None]
+    assert "[a].DisableSimultaneous" not in refused.stderr
+    assert "[b].DisableSimultaneousMultithreading: c5.xlarge has two threads" in refused.stderr

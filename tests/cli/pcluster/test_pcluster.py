@@ -225,7 +225,7 @@ def test_a_queue_s_settings_become_options_of_its_partition():
     assert f"{place}.PreemptMode: jobs give way to none" in refused.stderr
     assert f"{place}.AllowGroups" not in refused.stderr
     assert written(accepted("settings.yaml", *PLACES))["partitions"]["limited"] == {
-        "pools": ["limited-a"],
+        "pools": ["limited-a", "limited-b", "limited-c"],
         "over_subscribe": "exclusive",
         "max_time_s": 172800,
         "allow_accounts": ["physics", "chemistry"],

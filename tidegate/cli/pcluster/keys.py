@@ -47,11 +47,6 @@ MEMORY = _light(
 GROUPS = Lost("security-groups", "its machines are in the stack's own group as well")
 TAGS = Lost("tags", "tags are the whole cluster's: its nodes alone cannot bear them")
 VOLUME = Lost("volume-performance", "root volumes are gp3 with 3,000 IOPS and 125 MiB/s")
-THREADS = Lost(
-    "threads",
-    "two threads of a core are two CPUs: a job that wants N cores asks for 2 x N CPUs and starts N"
-    " processes or threads",
-)
 SCRATCH = _light("local NVMe is at /scratch", "/scratch")
 GPU_CHECK = "the health gate checks GPUs of every node before it joins"
 ENCRYPTED = "root volumes are encrypted always"
@@ -91,6 +86,7 @@ TRANSLATED = frozenset(
         *(f"{_ROOT}.RootVolume.Size", f"{_RESOURCE}.Name", f"{_RESOURCE}.InstanceType"),
         *(f"{_RESOURCE}.Instances[].InstanceType", f"{_RESOURCE}.MinCount"),
         *(f"{_RESOURCE}.MaxCount", f"{_RESOURCE}.Efa.Enabled"),
+        f"{_RESOURCE}.DisableSimultaneousMultithreading",
         *(f"{_RESOURCE}.CapacityReservationTarget", f"{_RESOURCE}.Networking.PlacementGroup"),
         *("SharedStorage[].MountDir", "SharedStorage[].Name", "SharedStorage[].StorageType"),
         *(f"{_EFS}.FileSystemId", f"{_EFS}.KmsKeyId", f"{_FSX}.FileSystemId", f"{_FSX}.KmsKeyId"),
@@ -169,9 +165,6 @@ LOST: Mapping[str, Lost] = MappingProxyType(
         f"{_QUEUE}.Tags": TAGS,
         f"{_RESOURCE}.SpotPrice": Lost(
             "spot-price", "spot has no highest price but on-demand's; see limits.usd_per_hour"
-        ),
-        f"{_RESOURCE}.DisableSimultaneousMultithreading": Lost(
-            THREADS.code, THREADS.means, unless=OFF
         ),
         f"{_RESOURCE}.SchedulableMemory": Lost(
             "memory", "Slurm sees what the type has less a reserve, not this figure"

@@ -52,6 +52,7 @@ def pools(old: Configuration, idle_s: int, region: str, places: Places, done: Tr
     """Fills `partitions`, `pools` and `reservations`."""
     made: Yaml = {}
     partitions: Yaml = {}
+    whole_cores: dict[str, str] = {}
     done.file |= {"partitions": partitions, "pools": made}
     for queue in old.queues:
         names: list[str] = []
@@ -66,6 +67,8 @@ def pools(old: Configuration, idle_s: int, region: str, places: Places, done: Tr
                 name = _pool_name(queue.name, resource.name, made)
                 pool = _pool(asked, types, idle_s, done)
                 made[name] = pool | of_pool(queue, name, done)
+                if resource.disable_simultaneous_multithreading:
+                    whole_cores[name] = f"{place}.DisableSimultaneousMultithreading"
                 names.append(name)
                 if not known:
                     subnets = ", ".join(queue.subnets) or "AWS's choice"
@@ -76,6 +79,7 @@ def pools(old: Configuration, idle_s: int, region: str, places: Places, done: Tr
     if len(partitions) > 1:
         next(iter(partitions.values()))["default"] = True
     complete(done)
+    _whole_cores(whole_cores, done)
     _job_sizes(done)
     for pool in made.values():  # a pool's name is a feature of its nodes anyway
         pool["labels"] = [each for each in pool["labels"] if each not in made]
@@ -238,6 +242,23 @@ def _is_label(word: str) -> bool:
     except ValidationError:
         return False
     return True
+
+
+def _whole_cores(places: dict[str, str], done: Translated) -> None:
+    """`places`: of what says so, by pool. A type has one count of CPUs in a cluster here."""
+    made, asked = done.file["pools"], dict(places)
+    while both := [
+        (name, each)
+        for name in asked
+        for other in made.keys() - asked.keys()
+        for each in sorted({*made[name]["instance_types"]} & {*made[other]["instance_types"]})
+        if load_catalogue()[each].threads_per_core > 1
+    ]:
+        name, each = min(both)
+        means = f"{each} has two threads of each core, as in another compute resource: a job that"
+        done.lose(asked.pop(name), "threads", f"{means} wants N cores asks for 2 x N CPUs")
+    for name in asked:
+        made[name]["threads_per_core"] = 1
 
 
 def _job_sizes(done: Translated) -> None:

@@ -94,6 +94,7 @@ class ComputeResource(_Part):
     min_count: int | None = Field(default=None, ge=0)
     max_count: int | None = Field(default=None, ge=0)
     efa: Efa | None = None
+    disable_simultaneous_multithreading: bool | None = None
     networking: Networking | None = None
     capacity_reservation_target: Reservation | None = None
 
