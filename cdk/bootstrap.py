@@ -5,7 +5,7 @@ Free of the CDK: the names may be tokens or plain text.
 
 from base64 import b64encode
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cdk.site_checks import idle_check, pair_check, template_check
 from tidegate.core.model.cluster import Pool
@@ -50,13 +50,13 @@ SLURMCTLD_LOG = "/var/log/slurm/slurmctld.log"
 class SharedNames:
     """What head and nodes both need: the Munge secret's ARN, the file system's id, the bus.
 
-    `lustre`: what is mounted beside the file system, "" for nothing.
+    `lustre`: what is mounted of it, where and with which options.
     """
 
     munge_secret: str
     file_system_id: str
     bus: str
-    lustre: str = ""
+    lustre: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,11 +238,11 @@ def _shared(file: ClusterFile, names: SharedNames) -> Shared:
     more = (
         (each.kind, each.source, each.directory, ",".join(each.options))
         for each in file.file_systems
+        if each.kind != "lustre"
     )
-    made = Shared(
+    return Shared(
         names.file_system_id, file.shared_dir, lustre=names.lustre, file_systems=tuple(more)
     )
-    return replace(made, lustre_dir=file.lustre.directory) if file.lustre else made
 
 
 def hooks_of(hooks: Iterable[FileHook]) -> tuple[Hook, ...]:

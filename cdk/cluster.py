@@ -30,7 +30,7 @@ from cdk.functions import Around, Functions
 from cdk.head import Head
 from cdk.images import Images
 from cdk.login import Login, login_host
-from cdk.lustre import Lustre
+from cdk.lustre import mounted_lustre
 from cdk.network import Network
 from cdk.nodes import Nodes
 from cdk.packages import Packages
@@ -124,9 +124,7 @@ class _Parts(Construct):
         self._mounts = (
             () if file.existing.file_system else self.network.mount(storage.file_system_id)
         )
-        self._lustre = (
-            Lustre(self, "Lustre", file=file, network=self.network).target if file.lustre else ""
-        )
+        self._lustre = mounted_lustre(self, file=file, network=self.network)
         self.queues = Queues(self, "Queues")
         self.events = Events(self, "Events", file=file, queues=self.queues)
         self.nodes = Nodes(

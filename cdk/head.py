@@ -14,6 +14,7 @@ from cdk.bootstrap import AgentNames, head_host, head_values, zone_name
 from cdk.bundles import read_bundles, store, store_file
 from cdk.events import Events
 from cdk.images import HeadImage
+from cdk.lustre import Mounted
 from cdk.machine import attach, boot_parameter, machine, read_boot_parameter, rights_to_boot
 from cdk.mounts import mount_more
 from cdk.network import Network
@@ -50,7 +51,7 @@ class Head(Construct):
         events: Events,
         image: HeadImage,
         mounts: Sequence[IDependable],
-        lustre: str,
+        lustre: Mounted,
         agent: Path,
     ) -> None:
         super().__init__(scope, id)

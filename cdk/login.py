@@ -12,6 +12,7 @@ from cdk.bootstrap import login_values, zone_name
 from cdk.bundles import read_bundles, store
 from cdk.events import Events
 from cdk.images import HeadImage
+from cdk.lustre import Mounted
 from cdk.machine import attach, boot_parameter, machine, read_boot_parameter, rights_to_boot
 from cdk.mounts import mount_more
 from cdk.network import Network
@@ -43,7 +44,7 @@ class Login(Construct):
         events: Events,
         image: HeadImage,
         mounts: Sequence[IDependable],
-        lustre: str,
+        lustre: Mounted,
         zone: route53.CfnHostedZone,
     ) -> None:
         super().__init__(scope, id)

@@ -1,4 +1,4 @@
-"""FSx for Lustre: made in the head's zone, or there already."""
+"""FSx for Lustre: made in the head's zone, or there already, which only has to let clients in."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -20,6 +20,9 @@ VERSION = "2.15"
 # MB/s for each TiB of a persistent one: the smallest that FSx has on SSD.
 THROUGHPUT = 125
 
+# What is mounted, where and with which options.
+type Mounted = tuple[tuple[str, str, str], ...]
+
 
 class Lustre(Construct):
     """`target`: what a client mounts.
@@ -33,16 +36,8 @@ class Lustre(Construct):
     def __init__(self, scope: Construct, id: str, *, file: ClusterFile, network: Network) -> None:
         super().__init__(scope, id)
         assert file.lustre, "the file has a Lustre file system"
-        existing = file.lustre.existing
-        if existing:
-            self._open(network, existing.security_group)
-            # FSx names its file systems like its own endpoints in each partition.
-            domain = RegionInfo.get(file.region).domain_suffix
-            host = f"{existing.id}.fsx.{file.region}.{domain}"
-            self.target = f"{host}@tcp:/{existing.mount_name}"
-            return
         group = network.group(self, "Group", f"Lustre of cluster {file.cluster.name}")
-        rules = self._open(network, group)
+        rules = let_lustre(self, network, group)
         made = self._made(file, network.subnets[file.head_zone], group)
         # Source: FSx for Lustre user guide, "Troubleshooting": a file system is refused whose group
         # does not let Lustre through yet; so ParallelCluster's were, now and then, before the rules
@@ -59,7 +54,6 @@ class Lustre(Construct):
 
     def _made(self, file: ClusterFile, subnet_id: str, group: str) -> fsx.CfnFileSystem:
         assert file.lustre
-        assert file.lustre.storage_gib, "a validator asked for it"
         is_persistent = file.lustre.kind is LustreKind.PERSISTENT
         made = fsx.CfnFileSystem(
             self,
@@ -92,24 +86,46 @@ class Lustre(Construct):
         for before, link in pairwise(links):
             link.add_dependency(before)
 
-    def _open(self, network: Network, group: str) -> Sequence[ec2.CfnSecurityGroupIngress]:
-        """Clients and servers open connections to each other, and servers among themselves.
 
-        Who mounts it boots when that is so.
-        """
-        clients = {"Head": network.head_group_id, "Nodes": network.node_group_id}
-        if network.login_group_id:
-            clients["Login"] = network.login_group_id
-        rules = [("Within", group, group)]
-        for name, client in clients.items():
-            rules += [(f"From{name}", group, client), (f"To{name}", client, group)]
-        made = [
-            network.let(self, f"{name}{ports[0]}", of, source, ports, "Lustre")
-            for name, of, source in rules
-            for ports in PORTS
-        ]
-        network.route_out = [*network.route_out, *made]
-        return made
+def mounted_lustre(scope: Construct, *, file: ClusterFile, network: Network) -> Mounted:
+    """What head and nodes mount: the one that the stack makes, and those that are there already,
+    into which it lets them where their groups are named.
+    """
+    rows: list[tuple[str, str, str]] = []
+    if file.lustre:
+        made = Lustre(scope, "Lustre", file=file, network=network)
+        rows.append((made.target, file.lustre.directory, ""))
+    there = [each for each in file.file_systems if each.kind == "lustre"]
+    for group in sorted({each.security_group for each in there} - {""}):
+        let_lustre(scope, network, group, f"Lustre{group}")
+    # FSx names its file systems like its own endpoints in each partition.
+    domain = RegionInfo.get(file.region).domain_suffix
+    for each in there:
+        target = f"{each.source}.fsx.{file.region}.{domain}@tcp:/{each.mount_name}"
+        rows.append((target, each.directory, ",".join(each.options)))
+    return tuple(rows)
+
+
+def let_lustre(
+    scope: Construct, network: Network, group: str, prefix: str = ""
+) -> Sequence[ec2.CfnSecurityGroupIngress]:
+    """Clients and servers open connections to each other, and servers among themselves.
+
+    Who mounts it boots when that is so.
+    """
+    clients = {"Head": network.head_group_id, "Nodes": network.node_group_id}
+    if network.login_group_id:
+        clients["Login"] = network.login_group_id
+    rules = [("Within", group, group)]
+    for name, client in clients.items():
+        rules += [(f"From{name}", group, client), (f"To{name}", client, group)]
+    made = [
+        network.let(scope, f"{prefix}{name}{ports[0]}", of, source, ports, "Lustre")
+        for name, of, source in rules
+        for ports in PORTS
+    ]
+    network.route_out = [*network.route_out, *made]
+    return made
 
 
 def _association(

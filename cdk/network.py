@@ -203,7 +203,9 @@ class Network(Construct):
             sources["Head"] = self.head_group_id
         if file.login:
             sources["Login"] = self.login_group_id
-        for group in sorted({each.security_group for each in file.file_systems} - {""} - known):
+        # Lustre's ports are other ones (`cdk/lustre.py`).
+        groups = {each.security_group for each in file.file_systems if each.kind != "lustre"}
+        for group in sorted(groups - {""} - known):
             for source, source_id in sources.items():
                 ports = (NFS_PORT, NFS_PORT)
                 id = f"{group}From{source}"

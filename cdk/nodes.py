@@ -17,6 +17,7 @@ from cdk.bootstrap import SharedNames, log_group, node_values
 from cdk.bundles import read_bundles, store
 from cdk.events import Events
 from cdk.images import Images
+from cdk.lustre import Mounted
 from cdk.machine import attach, rights_to_boot
 from cdk.mounts import load_data_sets, mount_more
 from cdk.network import Network
@@ -73,7 +74,7 @@ class Nodes(Construct):
         events: Events,
         images: Images,
         mounts: Sequence[IDependable],
-        lustre: str,
+        lustre: Mounted,
     ) -> None:
         super().__init__(scope, id)
         shared = shared_names(storage, events, lustre)
@@ -320,7 +321,7 @@ def _read_data(scope: Construct, file: ClusterFile) -> Sequence[iam.PolicyStatem
     )
 
 
-def shared_names(storage: Storage, events: Events, lustre: str) -> SharedNames:
+def shared_names(storage: Storage, events: Events, lustre: Mounted) -> SharedNames:
     return SharedNames(
         munge_secret=storage.munge_secret_arn,
         file_system_id=storage.file_system_id,

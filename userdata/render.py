@@ -321,7 +321,6 @@ def _settings_of_both(munge: MungeSecret, shared: Shared) -> dict[str, str]:
         "MUNGE_WAIT_S": str(munge.wait_s),
         "SHARED_DIR": shared.directory,
         "SHARED_WAIT_S": str(shared.wait_s),
-        "LUSTRE_DIR": shared.lustre_dir,
         "EFS_HELPER_URL": shared.helper_url,
     }
 
@@ -352,8 +351,7 @@ def _made_for_both(values: HeadValues | LoginValues | NodeValues) -> dict[str, s
         "MUNGE_FINGERPRINT": values.munge.fingerprint,
         "FILE_SYSTEM": values.shared.file_system_id,
         "ACCESS_POINT": values.shared.access_point_id,
-        "LUSTRE": values.shared.lustre,
-        "FILE_SYSTEMS": "".join("\t".join(each) + "\n" for each in values.shared.file_systems),
+        **values.shared.mounts,
     }
     return {name: value for name, value in made.items() if value}
 

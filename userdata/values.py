@@ -1,5 +1,6 @@
 """The values that userdata.render puts into scripts and slurm.conf, checked when made."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from userdata.containers import NO_CONTAINERS, Containers
@@ -103,8 +104,8 @@ class GpuSettings:
 class Shared:
     """The file system that head and nodes share (EFS) and where it is mounted.
 
-    `lustre`: what is mounted at `lustre_dir`, HOST@tcp:/NAME, "" for none. `file_systems`: more of
-    them: efs, nfs, s3files or s3, source, directory, options.
+    `lustre`: those of FSx for Lustre: HOST@tcp:/NAME, directory, options. `file_systems`: more of
+    others: efs, nfs, s3files or s3, source, directory, options.
     `wait_s`: how long a mount may take; the name of a mount target that was just made
     resolves only after minutes. `helper_url`: where AWS's packages of the mount helper are,
     `neuron_url`: those of the Neuron driver. `cuda_url`: NVIDIA's for Amazon Linux 2023.
@@ -113,9 +114,8 @@ class Shared:
     file_system_id: str
     directory: str = "/shared"
     access_point_id: str = ""
-    lustre: str = ""
+    lustre: tuple[tuple[str, str, str], ...] = ()
     file_systems: tuple[tuple[str, str, str, str], ...] = ()
-    lustre_dir: str = "/fsx"
     wait_s: int = 300
     helper_url: str = "https://amazon-efs-utils.aws.com"
     neuron_url: str = "https://apt.repos.neuron.amazonaws.com"
@@ -127,14 +127,26 @@ class Shared:
         check("helper_url", self.helper_url, WORD)
         check("neuron_url", self.neuron_url, WORD)
         check("cuda_url", self.cuda_url, WORD)
-        check("lustre", self.lustre, OPTIONAL_WORD)
-        check("lustre_dir", self.lustre_dir, PATH)
+        for source, directory, options in self.lustre:
+            check_each("lustre", (source, directory), WORD)
+            check("options of lustre", options, OPTIONAL_WORD)
         for each in self.file_systems:
             check_each("file_systems", each[:3], WORD)
             check("options of file_systems", each[3], OPTIONAL_WORD)
         if self.access_point_id:
             check("access_point_id", self.access_point_id, WORD)
         check_positive("wait_s", self.wait_s)
+
+    @property
+    def mounts(self) -> dict[str, str]:
+        """What lies beside the shared files, a line each, as the stages that mount it read it."""
+        tables: dict[str, Iterable[tuple[str, ...]]] = {
+            "LUSTRE": self.lustre,
+            "FILE_SYSTEMS": self.file_systems,
+        }
+        return {
+            name: "".join("\t".join(row) + "\n" for row in rows) for name, rows in tables.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)

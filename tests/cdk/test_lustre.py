@@ -10,7 +10,8 @@ from tests.cdk.made import Stack, dev_file, joined, synthesized
 from tidegate.core.model.errors import BadConfig
 
 EXISTING = {
-    "id": "fs-0a1b2c3d",
+    "directory": "/scratch2",
+    "lustre": "fs-0a1b2c3d",
     "mount_name": "3a4bcdef",
     "security_group": "sg-0a1b2c3d",
 }
@@ -38,7 +39,8 @@ def told_to_mount(stack: Stack) -> set[str]:
         if "UserData" in each["LaunchTemplateData"]
     ]
     texts += [joined(each["Value"]) for each in stack.all("AWS::SSM::Parameter")]
-    return {found for text in texts for found in re.findall(r"LUSTRE='?([^'\s]+)", text)}
+    tables = [found for text in texts for found in re.findall(r"LUSTRE='([^']*)'", text)]
+    return {line.split("\t")[0] for table in tables for line in table.splitlines()}
 
 
 def test_one_is_made_in_the_heads_zone_and_kept(made: Stack):
@@ -111,7 +113,7 @@ def is_kept(resource: dict[str, Any]) -> bool:
 
 
 def test_the_head_boots_when_one_that_is_there_lets_it_in(tmp_path):
-    there = cluster(tmp_path, lustre={"existing": EXISTING}, network=NETWORK)
+    there = cluster(tmp_path, file_systems=[EXISTING], network=NETWORK)
 
     ((_, head),) = there.resources("AWS::EC2::Instance")
 
@@ -142,7 +144,7 @@ def test_a_persistent_one_has_throughput_and_the_clusters_key(tmp_path):
 
 
 def test_one_that_is_there_is_mounted_by_its_id(tmp_path):
-    made = cluster(tmp_path, lustre={"existing": EXISTING}, network=NETWORK)
+    made = cluster(tmp_path, file_systems=[EXISTING], network=NETWORK)
 
     assert not made.all("AWS::FSx::FileSystem")
     assert told_to_mount(made) == {"fs-0a1b2c3d.fsx.us-east-1.amazonaws.com@tcp:/3a4bcdef"}
@@ -169,9 +171,22 @@ def test_one_in_another_partition_has_the_name_of_that(tmp_path, where, domain):
     network = {"vpc": "vpc-0a1b2c3d", "subnets": {f"{where}a": "subnet-0a1b2c3d"}}
     changes = {"partitions": {"gpu": {"pools": ["t4"], "default": "true"}}}
 
-    made = cluster(tmp_path, lustre={"existing": EXISTING}, network=network, **region, **changes)
+    made = cluster(tmp_path, file_systems=[EXISTING], network=network, **region, **changes)
 
     assert told_to_mount(made) == {f"fs-0a1b2c3d.fsx.{where}.{domain}@tcp:/3a4bcdef"}
+
+
+def test_several_are_mounted_beside_the_one_that_is_made(tmp_path):
+    other = EXISTING | {"lustre": "fs-0a1b2c3e", "directory": "/old", "read_only": "true"}
+    more = [EXISTING, other | {"security_group": "sg-0a1b2c3e"}]
+    there = cluster(tmp_path, lustre={"storage_gib": "1200"}, file_systems=more, network=NETWORK)
+
+    domain = "fsx.us-east-1.amazonaws.com@tcp:/3a4bcdef"
+    assert {f"fs-0a1b2c3d.{domain}", f"fs-0a1b2c3e.{domain}"} < told_to_mount(there)
+    assert len(told_to_mount(there)) == 3
+    assert len(rules(there)) == 30
+    ((_, head),) = there.resources("AWS::EC2::Instance")
+    assert set(head["DependsOn"]) >= rules(there)
 
 
 def test_another_kind_is_another_file_system(made: Stack, tmp_path):
@@ -186,10 +201,10 @@ def test_another_kind_is_another_file_system(made: Stack, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"lustre": {}}, "needs storage_gib for a new one, or existing"),
-        ({"lustre": {"storage_gib": "1200", "existing": EXISTING}}, "one of the two"),
+        ({"lustre": {}}, "lustre.storage_gib"),
+        ({"file_systems": [EXISTING | {"efs": "fs-0a1b2c3e"}]}, "one of the five"),
         ({"lustre": {"storage_gib": "2000"}}, "must be 1200 or a multiple of 2400"),
-        ({"lustre": {"existing": EXISTING}}, r"needs network\.vpc"),
+        ({"file_systems": [EXISTING]}, r"needs network\.vpc"),
         ({"lustre": {"storage_gib": "1200", "directory": "/shared"}}, "is shared_dir as well"),
     ],
 )

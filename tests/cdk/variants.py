@@ -38,7 +38,12 @@ LENT = {
     "count": "2",
 }
 IN_S3 = {"url": "s3://packages/slurm", "key": "s3://packages/keys/slurm.asc"}
-LUSTRE = {"id": "fs-0a1b2c3d", "mount_name": "3a4bcdef", "security_group": "sg-0a1b2c3d"}
+LUSTRE = {
+    "directory": "/fsx",
+    "lustre": "fs-0a1b2c3d",
+    "mount_name": "3a4bcdef",
+    "security_group": "sg-0a1b2c3d",
+}
 
 
 def _read(path: Path) -> File:
@@ -142,7 +147,7 @@ VARIANTS: Mapping[str, File] = {
             ],
         }
     ),
-    "existing lustre": dev_file(network=OWN_NETWORK, lustre={"existing": LUSTRE}),
+    "existing lustre": dev_file(network=OWN_NETWORK, file_systems=[LUSTRE]),
     "efa": _efa(),
     "capacity block and group": dev_file(
         pools=_with_t4(

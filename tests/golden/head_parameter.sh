@@ -20,7 +20,6 @@ PACKAGES=''
 MUNGE_WAIT_S=120
 SHARED_DIR=/shared
 SHARED_WAIT_S=300
-LUSTRE_DIR=/fsx
 EFS_HELPER_URL=https://amazon-efs-utils.aws.com
 MUNGE_SECRET=arn:aws:secretsmanager:us-east-1:123456789012:secret:munge-AbCdEf
 FILE_SYSTEM=fs-0123456789abcdef0

@@ -22,8 +22,7 @@ def run(folder: Path, body: str, *, has_client: bool = True) -> tuple[int, str]:
         ["bash", "-c", f"refuse() {{ echo $*; exit 78; }}; source {STAGE}; {body}"],
         env={
             "PATH": f"{commands}:{os.environ['PATH']}",
-            "LUSTRE": HERE,
-            "LUSTRE_DIR": str(folder / "fsx"),
+            "LUSTRE": f"{HERE}\t{folder}/fsx\t\n{HERE}2\t{folder}/old\tro\n",
         },
         capture_output=True,
         text=True,
@@ -41,10 +40,13 @@ def test_what_is_not_mounted_is_mounted(tmp_path: Path):
     code, _ = run(tmp_path, "check || apply")
 
     assert code == 0
-    folder = tmp_path / "fsx"
-    wanted = f"mount -t lustre -o _netdev,noatime,flock,nosuid,nodev {HERE} {folder}\n"
-    assert (tmp_path / "calls").read_text() == wanted
-    assert folder.is_dir()
+    usual = "mount -t lustre -o _netdev,noatime,flock,nosuid,nodev"
+    assert (tmp_path / "calls").read_text().splitlines() == [
+        f"{usual} {HERE} {tmp_path}/fsx",
+        f"{usual},ro {HERE}2 {tmp_path}/old",
+    ]
+    assert (tmp_path / "fsx").is_dir()
+    assert (tmp_path / "old").is_dir()
 
 
 def test_an_image_without_the_client_is_refused_in_words(tmp_path: Path):

@@ -122,8 +122,8 @@ def _shared(pool: str, gpu: GpuModel, file: ClusterFile) -> Iterator[Finding]:
 def _own_image(file: ClusterFile) -> Iterator[Finding]:
     if file.containers and not file.image_id:
         yield _containers(file)
-    if file.lustre and not file.image_id:
-        yield _lustre()
+    if file.has_lustre and not file.image_id:
+        yield _lustre("lustre" if file.lustre else "file_systems")
     if file.ships_logs and file.installs_driver:
         text = "image: install has no CloudWatch agent; take dlami, or an image of your own"
         yield Finding("R20", True, "logs.nodes", text, sources(["dlami"]))
@@ -152,13 +152,13 @@ def _containers(file: ClusterFile) -> Finding:
     return Finding("R20", True, "containers", text, sources(["dlami"]))
 
 
-def _lustre() -> Finding:
+def _lustre(place: str) -> Finding:
     """A script of the site's own may bring it to nodes (hooks.on_node_start): no error."""
     text = (
         "neither AWS's nor Canonical's image holds FSx for Lustre's client (mount.lustre), and"
         " without it no head comes up and no node joins: name images of your own that hold it"
     )
-    return Finding("R20", False, "lustre", text, sources(["dlami"]))
+    return Finding("R20", False, place, text, sources(["dlami"]))
 
 
 def _efa(pool: Pool, file: ClusterFile) -> Iterator[Finding]:

@@ -118,6 +118,11 @@ class ClusterFile:
     advised: tuple[AdviceRowModel, ...] = ()
 
     @property
+    def has_lustre(self) -> bool:
+        """Head and nodes mount FSx for Lustre, and need its client."""
+        return bool(self.lustre) or any(each.kind == "lustre" for each in self.file_systems)
+
+    @property
     def zones(self) -> tuple[str, ...]:
         """The availability zones that any pool uses, in order."""
         return tuple(sorted({zone for pool in self.cluster.pools for zone in pool.zones}))

@@ -28,10 +28,4 @@ def _are_apart(parts: Parts) -> Iterator[Problem]:
                 yield Problem((*PLACE, index, key), text)
 
 
-def _are_of_a_new_one(parts: Parts) -> Iterator[Problem]:
-    if parts.data_repositories and parts.is_lustre_there:
-        text = "only of one that the stack makes (storage_gib): FSx knows those of the existing one"
-        yield Problem(PLACE, text)
-
-
-DATA_REPOSITORY_RULES = (_are_apart, _are_of_a_new_one)
+DATA_REPOSITORY_RULES = (_are_apart,)

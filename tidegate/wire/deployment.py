@@ -112,16 +112,11 @@ def _lustre_gib(value: int) -> int:
     return value
 
 
-class ExistingLustreModel(Section):
-    """A Lustre file system of FSx that is there already."""
-
-    id: names.FileSystemId = Field(description="its id")
-    mount_name: names.LustreMountName = Field(description="FSx shows it beside the id")
-    security_group: names.SecurityGroupId = Field(description="of its network interfaces")
-
-
 class LustreModel(Section):
-    """FSx for Lustre beside the shared files, in the head's zone; by id or made by the stack."""
+    """FSx for Lustre that the stack makes, beside the shared files, in the head's zone.
+
+    Others, which are there already, are `file_systems`.
+    """
 
     directory: names.SharedDir = Field(
         default="/fsx", description="where head and nodes have it; their image needs the client"
@@ -129,21 +124,12 @@ class LustreModel(Section):
     kind: LustreKind = Field(
         default=LustreKind.SCRATCH, description="scratch (no copies) or persistent"
     )
-    storage_gib: Annotated[int, Field(ge=1200), AfterValidator(_lustre_gib)] | None = Field(
-        default=None, description="GiB of one that the stack makes: 1200 or a multiple of 2400"
-    )
-    existing: ExistingLustreModel | None = Field(
-        default=None, description="one that is there already"
+    storage_gib: Annotated[int, Field(ge=1200), AfterValidator(_lustre_gib)] = Field(
+        description="GiB: 1200 or a multiple of 2400"
     )
     data_repositories: DataRepositories = Field(
-        default=(), description="buckets behind folders of one that the stack makes"
+        default=(), description="buckets behind folders of it"
     )
-
-    @model_validator(mode="after")
-    def _is_one(self) -> Self:
-        if (self.storage_gib is None) == (self.existing is None):
-            raise ValueError("needs storage_gib for a new one, or existing: one of the two")
-        return self
 
 
 @frozen

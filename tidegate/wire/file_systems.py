@@ -48,14 +48,16 @@ S3FilesId = Annotated[
     ),
 ]
 
-Kind = Literal["efs", "nfs", "s3files", "s3"]
+Kind = Literal["efs", "lustre", "nfs", "s3files", "s3"]
 
 
 @frozen
 class FileSystem:
-    """`source`: an id of EFS or S3 Files, host:/path of NFS, or a bucket with its prefix.
+    """`source`: an id of EFS, FSx for Lustre or S3 Files, host:/path of NFS, or a bucket with its
+    prefix.
 
-    `bucket`: what nodes read of an S3 file system directly, "" for nothing.
+    `mount_name`: FSx shows Lustre's beside the id. `bucket`: what nodes read of an S3 file system
+    directly, "" for nothing.
     `security_group` "": its door is open already.
     """
 
@@ -65,6 +67,7 @@ class FileSystem:
     options: tuple[str, ...]
     security_group: str
     bucket: str = ""
+    mount_name: str = ""
 
     @property
     def is_read_only(self) -> bool:
@@ -72,11 +75,19 @@ class FileSystem:
 
 
 class FileSystemModel(Section):
-    """One that is there already: EFS, anything that speaks NFS, S3 Files, or a bucket of S3."""
+    """One that is there already: EFS, FSx for Lustre, what speaks NFS, S3 Files, or a bucket."""
 
     directory: names.SharedDir = Field(description="where head and nodes have it, like /data")
     efs: names.FileSystemId | None = Field(
         default=None, description="an EFS file system's id; mounted with TLS and the machine's role"
+    )
+    lustre: names.FileSystemId | None = Field(
+        default=None,
+        description="an FSx for Lustre file system's id; head and nodes need an image with the"
+        " client",
+    )
+    mount_name: names.LustreMountName | None = Field(
+        default=None, description="of lustre: FSx shows it beside the id"
     )
     nfs: NfsSource | None = Field(
         default=None,
@@ -103,15 +114,17 @@ class FileSystemModel(Section):
     read_only: bool = Field(default=False, description="nobody in the cluster writes to it")
     security_group: names.SecurityGroupId | None = Field(
         default=None,
-        description="of its network interfaces, which the stack opens for NFS from head and nodes;"
-        " it is open to them when left out",
+        description="of its network interfaces, which the stack opens to head and nodes for NFS or"
+        " Lustre; it is open to them when left out",
     )
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
-        given = [self.efs, self.nfs, self.s3_files, self.s3]
+        given = [self.efs, self.lustre, self.nfs, self.s3_files, self.s3]
         if sum(each is not None for each in given) != 1:
-            raise ValueError("needs efs, nfs, s3_files or s3: one of the four")
+            raise ValueError("needs efs, lustre, nfs, s3_files or s3: one of the five")
+        if (self.lustre is None) != (self.mount_name is None):
+            raise ValueError("lustre and mount_name belong together: FSx shows both")
         if self.options and not self.nfs:
             raise ValueError("options: only of nfs; the others have those of their mount helpers")
         keys = [each.partition("=")[0] for each in self.options]
@@ -127,19 +140,20 @@ class FileSystemModel(Section):
         return FileSystem(
             self.directory,
             self._kind,
-            self.efs or self.nfs or self.s3_files or (self.s3 or "").rstrip("/"),
+            self.efs or self.lustre or self.nfs or self.s3_files or (self.s3 or "").rstrip("/"),
             self._options(),
             self.security_group or "",
             (self.bucket or "").rstrip("/"),
+            self.mount_name or "",
         )
 
     @property
     def _kind(self) -> Kind:
-        if self.efs:
-            return "efs"
-        if self.nfs:
-            return "nfs"
-        return "s3files" if self.s3_files else "s3"
+        kinds: tuple[tuple[Kind, str | None], ...] = (
+            *(("efs", self.efs), ("lustre", self.lustre), ("nfs", self.nfs)),
+            *(("s3files", self.s3_files), ("s3", self.s3)),
+        )
+        return next(kind for kind, source in kinds if source)
 
     def _options(self) -> tuple[str, ...]:
         mode = ("ro",) if self.read_only or self.s3 else ()

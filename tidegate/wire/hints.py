@@ -23,6 +23,8 @@ ELSEWHERE = {
     **dict.fromkeys(
         ("fsx", "fsx_lustre", "lustre"), "FSx for Lustre is `lustre`, at the top of the file"
     ),
+    "existing": "a file system that is there already is in `file_systems`, or as"
+    " `existing.file_system` the shared one",
     **dict.fromkeys(
         ("ssh_key", "key_name", "key_pair"),
         "there are no key pairs: `tidegate user add` takes keys",

@@ -177,7 +177,7 @@ class ClusterModel(Section):
         default=ExistingModel(), description="what the stack uses instead of making its own"
     )
     lustre: LustreModel | None = Field(
-        default=None, description="FSx for Lustre; none when left out"
+        default=None, description="FSx for Lustre that the stack makes; none when left out"
     )
     file_systems: FileSystems = Field(
         default=(), description="file systems that are there already, mounted beside shared_dir"
@@ -292,11 +292,8 @@ class ClusterModel(Section):
     def _has_its_place(cls, lustre: LustreModel | None, info: ValidationInfo) -> LustreModel | None:
         if lustre and lustre.directory == info.data.get("shared_dir"):
             raise ValueError(f"directory {lustre.directory} is shared_dir as well")
-        network = info.data.get("network")
-        if lustre and lustre.existing and network and not network.vpc:
-            raise ValueError("existing: needs network.vpc, the VPC that it is in")
         region = info.data.get("region")
-        if lustre and lustre.storage_gib and region in WITHOUT_LUSTRE:
+        if lustre and region in WITHOUT_LUSTRE:
             raise ValueError(f"storage_gib: CloudFormation makes no file system of FSx in {region}")
         return lustre
 

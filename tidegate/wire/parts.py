@@ -95,7 +95,6 @@ class Parts:
     hooks: HooksModel | None
     file_systems: Mapping[int, FileSystemModel]
     data_repositories: Mapping[int, DataRepositoryModel]
-    is_lustre_there: bool
     taken_dirs: Mapping[str, str]
     all_partitions: frozenset[str]
     all_pools: frozenset[str]
@@ -144,7 +143,6 @@ def parts_of(data: Mapping[str, object]) -> Parts:
         hooks=_sound(_HOOKS, data.get("hooks", {})),
         file_systems=_those_sound(_FILE_SYSTEM, data.get("file_systems")),
         data_repositories=_those_sound(_DATA_REPOSITORY, lustre.get("data_repositories")),
-        is_lustre_there=lustre.get("existing") is not None,
         taken_dirs={
             str(data.get("shared_dir", "/shared")): "shared_dir",
             **({str(lustre.get("directory", "/fsx")): "lustre"} if lustre else {}),

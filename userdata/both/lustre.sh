@@ -1,18 +1,32 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2153
 # needs: identity packages on_node_start?
 # only_with: LUSTRE
 # wait_s: SHARED_WAIT_S
-# time_limit_s: 60
-# FSx for Lustre, where the cluster has one. Its client is a module of the kernel: an image that
-# lacks it cannot get it at a boot in time.
+# time_limit_s: 120
+# FSx for Lustre, where the cluster has some. A line each: HOST@tcp:/NAME, directory, options; with tabs
+# between them. Its client is a module of the kernel: an image that lacks it cannot get it at a boot in time.
 
 check() {
-    mountpoint -q "$LUSTRE_DIR" && timeout 5 stat -f "$LUSTRE_DIR" >/dev/null
+    local source directory options
+    while IFS=$'\t' read -r source directory options; do
+        [[ -z $source ]] || is_mounted "$directory" || return 1
+    done <<<"$LUSTRE"
+}
+
+is_mounted() {
+    mountpoint -q "$1" && timeout 5 stat -f "$1" >/dev/null
 }
 
 apply() {
+    local source directory options usual=_netdev,noatime,flock,nosuid,nodev
     command -v mount.lustre >/dev/null ||
         refuse "the image has no Lustre client (mount.lustre): bake one that does, for its kernel"
-    mkdir -p "$LUSTRE_DIR"
-    timeout --kill-after=5 50 mount -t lustre -o _netdev,noatime,flock,nosuid,nodev "$LUSTRE" "$LUSTRE_DIR"
+    while IFS=$'\t' read -r source directory options; do
+        [[ -n $source ]] || continue
+        if ! is_mounted "$directory"; then
+            mkdir -p "$directory"
+            # What mounts reads none of these lines.
+            timeout --kill-after=5 50 mount -t lustre -o "$usual${options:+,$options}" "$source" "$directory" </dev/null
+        fi
+    done <<<"$LUSTRE"
 }

@@ -115,6 +115,39 @@ def test_homes_on_an_efs_come_along_beside_the_new_ones(tmp_path: Path):
     assert written(done)["file_systems"] == [{"directory": "/old-home", "efs": "fs-0a1b2c3d"}]
 
 
+MORE_LUSTRE = """
+SharedStorage:
+  - {Name: new, MountDir: /fsx, StorageType: FsxLustre, FsxLustreSettings: {StorageCapacity: 1200}}
+  - Name: one
+    MountDir: /one
+    StorageType: FsxLustre
+    FsxLustreSettings: {FileSystemId: fs-0a1b2c3d}
+  - Name: home
+    MountDir: /home
+    StorageType: FsxLustre
+    FsxLustreSettings: {FileSystemId: fs-0a1b2c3e}
+  - {Name: newer, MountDir: /newer, StorageType: FsxLustre}
+"""
+
+
+def test_every_lustre_that_is_there_comes_along_beside_a_new_one(tmp_path: Path):
+    file = changed(tmp_path, "Scheduling:", f"{MORE_LUSTRE}Scheduling:")
+    ask = ("import", "pcluster", str(file), *PLACES)
+    refused = CliRunner().invoke(app, [*ask])
+    assert codes(refused) == {"storage"}
+    assert "SharedStorage[newer]: FsxLustre at /newer is not mounted" in refused.stderr
+
+    done = CliRunner().invoke(app, [*ask, "--accept", "storage"])
+
+    gaps = {"mount_name": None, "security_group": None}
+    assert written(done)["file_systems"] == [
+        {"directory": "/one", "lustre": "fs-0a1b2c3d", **gaps},
+        {"directory": "/old-home", "lustre": "fs-0a1b2c3e", **gaps},
+    ]
+    assert written(done)["lustre"]["directory"] == "/fsx"
+    assert "to fill in: file_systems[1].mount_name: the mount name of fs-0a1b2c3e" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("storage", "said"),
     [

@@ -1,4 +1,4 @@
-"""Shared files: one EFS, one Lustre, and file systems of a site's own beside them."""
+"""Shared files: one EFS and one Lustre of the stack's, and those of a site's own beside them."""
 
 import re
 
@@ -19,7 +19,7 @@ _ARN = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[a-zA-Z0-9-]+")
 
 
 def shared(old: Configuration, done: Translated) -> None:
-    """The first EFS is shared_dir, the first Lustre is lustre, others of a site's own beside."""
+    """The first EFS is shared_dir, a new Lustre is lustre, what is there already is beside."""
     for each in old.shared_storage or ():
         place = f"SharedStorage[{each.name}]"
         directory = f"/{each.mount_dir.strip('/')}"
@@ -31,11 +31,17 @@ def shared(old: Configuration, done: Translated) -> None:
         if not is_told:
             done.lose(place, "storage", f"{each.storage_type} at {directory} is not mounted")
     _own_directory(done)
-    if "lustre" in done.file and "image" not in done.file:
+    if _has_lustre(done) and "image" not in done.file:
         done.file["image"] = None
         text = "one of yours with FSx for Lustre's client, as ParallelCluster's have it: images.md"
         done.gaps.append(Gap(("image",), text, STAND_IN_IMAGE))
     _key(old, done)
+
+
+def _has_lustre(done: Translated) -> bool:
+    return "lustre" in done.file or any(
+        "lustre" in each for each in done.file.get("file_systems", ())
+    )
 
 
 def _own_directory(done: Translated) -> None:
@@ -62,9 +68,12 @@ def _are_homes(each: SharedStorage, directory: str, place: str, done: Translated
     if directory != HOMES or each.ebs_settings or each.file_cache_settings:
         return False
     means = "is not mounted: homes are in SHARED_DIR/home here; copy them (docs/migrating.md)"
-    settings = each.efs_settings or FileSystem()
-    if each.storage_type == "Efs" and settings.file_system_id:
-        _beside(done).append({"directory": OLD_HOMES, "efs": settings.file_system_id})
+    efs, lustre = each.efs_settings or FileSystem(), each.fsx_lustre_settings or FileSystem()
+    if each.storage_type == "FsxLustre" and lustre.file_system_id:
+        _existing_lustre(lustre, OLD_HOMES, place, done)
+    elif each.storage_type == "Efs" and efs.file_system_id:
+        _beside(done).append({"directory": OLD_HOMES, "efs": efs.file_system_id})
+    if efs.file_system_id or lustre.file_system_id:
         means = (
             f"is at {OLD_HOMES}: homes are in SHARED_DIR/home here; copy them (docs/migrating.md)"
         )
@@ -74,16 +83,17 @@ def _are_homes(each: SharedStorage, directory: str, place: str, done: Translated
 
 def _mounted(each: SharedStorage, directory: str, place: str, done: Translated) -> bool:
     """Whether there is a way to have it at this directory."""
-    efs = each.efs_settings or FileSystem()
+    efs, lustre = each.efs_settings or FileSystem(), each.fsx_lustre_settings or FileSystem()
     match each.storage_type:
         case "Efs" if "shared_dir" not in done.file:
             done.file["shared_dir"] = directory
             _files(efs, place, done)
         case "Efs" if efs.file_system_id:
             _beside(done).append({"directory": directory, "efs": efs.file_system_id})
+        case "FsxLustre" if lustre.file_system_id:
+            _existing_lustre(lustre, directory, place, done)
         case "FsxLustre" if "lustre" not in done.file:
-            settings = each.fsx_lustre_settings or FileSystem()
-            done.file["lustre"] = {"directory": directory, **_lustre(settings, place, done)}
+            done.file["lustre"] = {"directory": directory, **_lustre(lustre, place, done)}
         case "FsxOpenZfs" | "FsxOntap":
             path = ("file_systems", str(len(_beside(done))), "nfs")
             volume = (each.fsx_open_zfs_settings or each.fsx_ontap_settings or {}).get("VolumeId")
@@ -118,19 +128,22 @@ def _files(settings: FileSystem, place: str, done: Translated) -> None:
     done.gaps.append(Gap(("existing", "file_security_group"), text, STAND_IN_GROUP))
 
 
+def _existing_lustre(settings: FileSystem, directory: str, place: str, done: Translated) -> None:
+    beside = _beside(done)
+    for name, what, stand_in in (
+        ("mount_name", "mount name", STAND_IN_MOUNT),
+        ("security_group", "security group", STAND_IN_GROUP),
+    ):
+        path = ("file_systems", str(len(beside)), name)
+        text = f"the {what} of {settings.file_system_id}, see FSx's console"
+        done.gaps.append(Gap(path, text, stand_in))
+    if settings.import_path or settings.data_repository_associations:
+        links.of_existing(place, done)
+    gaps = {"mount_name": None, "security_group": None}
+    beside.append({"directory": directory, "lustre": settings.file_system_id, **gaps})
+
+
 def _lustre(settings: FileSystem, place: str, done: Translated) -> Yaml:
-    if settings.file_system_id:
-        of = f"of {settings.file_system_id}"
-        for name, what, stand_in in (
-            ("mount_name", "mount name", STAND_IN_MOUNT),
-            ("security_group", "security group", STAND_IN_GROUP),
-        ):
-            path = ("lustre", "existing", name)
-            done.gaps.append(Gap(path, f"the {what} {of}, see FSx's console", stand_in))
-        if settings.import_path or settings.data_repository_associations:
-            links.of_existing(place, done)
-        existing: Yaml = {"id": settings.file_system_id, "mount_name": None, "security_group": None}
-        return {"existing": existing}
     wanted = settings.storage_capacity or LEAST_LUSTRE_GIB
     steps = -(-wanted // LUSTRE_STEP_GIB)
     gib = steps * LUSTRE_STEP_GIB if wanted > LEAST_LUSTRE_GIB else LEAST_LUSTRE_GIB
