@@ -330,6 +330,7 @@ def containers_of(file: ClusterFile) -> Containers:
 
 def node_values(file: ClusterFile, shared: SharedNames, pool: Pool) -> NodeValues:
     """What every node of a pool is told."""
+    image, os = file.image_of(pool.name), file.os_of(pool.name)
     return NodeValues(
         cluster=file.cluster.name,
         head_host=head_host(file),
@@ -338,10 +339,10 @@ def node_values(file: ClusterFile, shared: SharedNames, pool: Pool) -> NodeValue
         munge=MungeSecret(shared.munge_secret),
         shared=_shared(file, shared),
         bus=shared.bus,
-        installs=file.image_id is None,
-        os=file.os,
-        repository=repository_with(file.slurm.version, file.slurm.repository(file.os)),
-        driver_branch=INSTALLED_BRANCH if file.installs_driver else "",
+        installs=image is None,
+        os=os,
+        repository=repository_with(file.slurm.version, file.slurm.repository(os)),
+        driver_branch=INSTALLED_BRANCH if file.installs_driver and image is None else "",
         containers=containers_of(file),
         users=file.users,
         log_group=log_group(file) if file.ships_logs else "",

@@ -6,6 +6,7 @@ from aws_cdk import CfnCondition, CfnParameter, Fn, Token
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
+from tidegate.core.model.cluster import Pool
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.image_names import (
     NOT_BAKED,
@@ -53,10 +54,13 @@ class Images(Construct):
         self._file = file
         self._of_nodes: dict[str, str] = {}
 
-    def of_nodes(self, arch: str) -> str:
-        """The image of nodes of this architecture, in EC2's word for it."""
+    def of_pool(self, pool: Pool) -> str:
+        """The image of its nodes: its own, the cluster's own, or AWS's for its architecture."""
+        arch = pool.instance_types[0].arch
+        if own := self._file.image_of(pool.name):
+            return own
         if arch not in self._of_nodes:
-            self._of_nodes[arch] = self._file.image_id or self._looked_up(arch)
+            self._of_nodes[arch] = self._looked_up(arch)
         return self._of_nodes[arch]
 
     def _looked_up(self, arch: str) -> str:

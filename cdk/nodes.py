@@ -80,7 +80,7 @@ class Nodes(Construct):
         shared = shared_names(storage, events, lustre)
         values = {pool: node_values(file, shared, pool) for pool in file.cluster.pools}
         bundle = store(self, "Bundle", node_bundle())
-        self._root_device, self._kms_key = root_device(file.os), file.kms_key
+        self._kms_key = file.kms_key
         scripts = [each.source for hooks in file.hooks.values() for each in hooks.all]
         more = [
             read_bundles(self, bundle.bucket),
@@ -98,7 +98,7 @@ class Nodes(Construct):
         self.templates = {}
         cluster = file.cluster
         for pool in cluster.pools:
-            image_id = images.of_nodes(pool.instance_types[0].arch)
+            image_id = images.of_pool(pool)
             user_data = with_proxy(node_user_data(values[pool], bundle), file.network.proxy)
             judge_user_data(self, user_data)
             digest = ""
@@ -209,7 +209,9 @@ class Nodes(Construct):
             private_dns_name_options=template.PrivateDnsNameOptionsProperty(
                 hostname_type="resource-name", enable_resource_name_dns_a_record=True
             ),
-            block_device_mappings=[self._root(file.root_volumes[pool.name])],
+            block_device_mappings=[
+                self._root(file.root_volumes[pool.name], root_device(file.os_of(pool.name)))
+            ],
             tag_specifications=[
                 template.TagSpecificationProperty(
                     resource_type=resource_type, tags=_tags(file, pool)
@@ -218,9 +220,11 @@ class Nodes(Construct):
             ],
         )
 
-    def _root(self, volume: RootVolume) -> ec2.CfnLaunchTemplate.BlockDeviceMappingProperty:
+    def _root(
+        self, volume: RootVolume, device: str
+    ) -> ec2.CfnLaunchTemplate.BlockDeviceMappingProperty:
         return ec2.CfnLaunchTemplate.BlockDeviceMappingProperty(
-            device_name=self._root_device,
+            device_name=device,
             ebs=ec2.CfnLaunchTemplate.EbsProperty(
                 volume_type="gp3",
                 volume_size=volume.gib,

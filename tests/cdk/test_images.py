@@ -48,6 +48,22 @@ def test_nodes_of_amazon_linux_have_its_image_root_disk_and_packages(tmp_path):
     assert "slurm-slurmd" in user_data
 
 
+def test_a_pool_may_have_an_image_of_its_own(tmp_path):
+    file = dev_file(image="install", software={"os": "al2023"})
+    file["pools"]["t4"]["image"] = "ami-0123456789abcdef0"
+
+    made = synthesized(tmp_path, file)["tidegate-dev"]
+
+    own, common = template_data(made, "t4"), template_data(made, "a10g")
+    assert own["ImageId"] == "ami-0123456789abcdef0"
+    assert own["BlockDeviceMappings"][0]["DeviceName"] == "/dev/xvda"
+    assert "DRIVER_BRANCH=''" in joined(own["UserData"]["Fn::Base64"])
+    assert "PACKAGES=''" in joined(own["UserData"]["Fn::Base64"])
+    assert joined(common["ImageId"]) == "<NodeImage>"
+    assert common["BlockDeviceMappings"][0]["DeviceName"] == "/dev/sda1"
+    assert "DRIVER_BRANCH=580" in joined(common["UserData"]["Fn::Base64"])
+
+
 @pytest.mark.parametrize("os", ["ubuntu22.04", "al2023"])
 def test_each_machine_is_told_the_repository_of_its_own_system(os):
     head_s = FLAT | {"suite": "noble", "components": ["main"]}

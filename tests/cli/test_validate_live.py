@@ -124,6 +124,15 @@ def test_an_image_for_other_processors_is_refused(region: Region):
     ]
 
 
+def test_the_image_of_a_pool_is_asked_for_as_the_cluster_s_is(region: Region):
+    assert region.told({"pools.t4.image": ARM_IMAGE}) == [
+        f"pools.t4.image {ARM_IMAGE} is for arm64, what boots from it is x86_64",
+        f"pools.t4.image {ARM_IMAGE} is pending, not available",
+    ]
+    (told,) = region.told({"pools.t4.image": LARGE_IMAGE})
+    assert told.startswith("pools.t4.root_gib 100 GiB, the root volume of")
+
+
 def test_an_image_that_is_larger_than_a_root_volume_is_refused(region: Region):
     large = f"the root volume of {LARGE_IMAGE} has 120: EC2 would refuse every launch"
 

@@ -237,7 +237,16 @@ def test_other_systems_to_install_on_are_held_against_the_same_facts(instance_ty
     file = file_with(instance_type, f"install-{os}", slurm={"repositories": repository(os)})
 
     assert told(file) == rules
-    assert software_of(file).os == os
+    assert software_of(file, file.cluster.pools[0].name).os == os
+
+
+def test_what_a_pool_s_own_image_holds_is_what_the_file_says():
+    own = {"pools.t4.image": "ami-0123456789abcdef0"}
+
+    assert told(file_with("p3dn.24xlarge")) == [("R06", True)]
+    assert told(file_with("p3dn.24xlarge", **own)) == []
+    said = file_with("p3dn.24xlarge", **own, software={"driver": "595.71.05"})
+    assert told(said) == [("R06", True)]
 
 
 def test_sssd_needs_an_image_that_is_set_up_for_it():

@@ -6,15 +6,14 @@ from ipaddress import IPv4Network
 
 from tidegate.adapters.account import EBS_AWS_KEY, Account
 from tidegate.cli import own_parts, quotas, ways_out
+from tidegate.cli.wanted_images import root_volumes, wanted_images
 from tidegate.core.model.alarms import AlarmState
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import SPOT_ROLE, Market
 from tidegate.core.model.errors import TidegateError
 from tidegate.core.model.frozen import frozen
-from tidegate.wire.catalogue import USUAL_ARCH
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.deployment import ExistingModel, Nat
-from tidegate.wire.image_names import parent_image
 from tidegate.wire.node_models import OWN_IMAGE
 from tidegate.wire.problems import Place, Problem
 
@@ -182,7 +181,7 @@ def _first_spot(file: ClusterFile) -> Place | None:
 
 def _images(file: ClusterFile, account: Account) -> Found:
     """Machine images exist, for the processors of head and nodes, and fit their root volumes."""
-    for place, named, arch in _wanted_images(file):
+    for place, named, arch in wanted_images(file):
         image_id = named if named.startswith(OWN_IMAGE) else account.parameter(named)
         image = account.image(image_id) if image_id else None
         if image is None or image_id is None:
@@ -197,41 +196,10 @@ def _images(file: ClusterFile, account: Account) -> Found:
             yield Problem(place, f"{image_id} is {image.state}, not available")
         for key_id in image.keys:
             yield from _key(place, key_id, file, account)
-        for volume, gib in _root_volumes(file, place).items():
+        for volume, gib in root_volumes(file, place).items():
             if gib < image.root_gib:
                 text = f"{gib} GiB, the root volume of {image_id} has {image.root_gib}"
                 yield Problem(volume, f"{text}: EC2 would refuse every launch")
-
-
-def _wanted_images(file: ClusterFile) -> Iterator[tuple[Place, str, str]]:
-    """Where the file says it, an image's id or the SSM parameter that has it, and for what."""
-    node_arch = file.cluster.pools[0].instance_types[0].arch  # a rule: an image is of one
-    newest = parent_image(node_arch, file.os, installs_driver=file.installs_driver)
-    yield ("image",), file.image_id or newest, node_arch
-    if file.existing.head:
-        return
-    if file.head.image or not file.image_id:
-        yield ("head", "image"), file.head.image or parent_image(USUAL_ARCH), USUAL_ARCH
-    if file.login and file.login.image:
-        yield ("login", "image"), file.login.image, USUAL_ARCH
-
-
-def _root_volumes(file: ClusterFile, of: Place) -> Mapping[Place, int]:
-    """Where the file says how large the root volumes from an image are, and what: GiB."""
-    sizes: dict[Place, int] = {}
-    if of == ("image",):
-        sizes |= {("pools", name, "root_gib"): root.gib for name, root in file.root_volumes.items()}
-    is_shared = bool(file.image_id) and not file.head.image
-    if not file.existing.head and (is_shared or of != ("image",)):
-        sizes["head", "root_gib"] = file.head.root_gib
-    if file.login and of == (("login", "image") if file.login.image else _head_image(file)):
-        sizes["login", "root_gib"] = file.login.root_gib
-    return sizes
-
-
-def _head_image(file: ClusterFile) -> Place:
-    """Where the file names the image that the head has."""
-    return ("image",) if file.image_id and not file.head.image else ("head", "image")
 
 
 def _disk_key(file: ClusterFile, account: Account) -> Found:

@@ -63,7 +63,7 @@ def boot_steps() -> tuple[Step, ...]:
 
 def saved_by_baking(file: ClusterFile) -> Range:
     """What each boot takes less from a baked image than from the file's; nothing for one's own."""
-    if file.image_id:
+    if file.has_own_nodes:
         return NOTHING
     saved = (
         step.aws - step.baked + (step.driver if file.installs_driver else NOTHING)

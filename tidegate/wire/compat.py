@@ -21,10 +21,14 @@ HEAD_SOURCE = "an estimate from the virtual machines of docs/vm.md"
 
 def findings(file: ClusterFile) -> tuple[Finding, ...]:
     """Everything that speaks against the file's pools on its image, errors first."""
-    has = software_of(file)
     pools = file.cluster.pools
-    cards = [card for pool in pools for card in _cards(pool, file.gpu[pool.name])]
-    found = [each for card in cards for each in card_rules(card, has)]
+    has = {pool.name: software_of(file, pool.name) for pool in pools}
+    found = [
+        each
+        for pool in pools
+        for card in _cards(pool, file.gpu[pool.name])
+        for each in card_rules(card, has[pool.name])
+    ]
     found += [
         each for pool in pools if not file.gpu[pool.name].wanted_profiles for each in _counts(pool)
     ]
@@ -34,7 +38,7 @@ def findings(file: ClusterFile) -> tuple[Finding, ...]:
     found += [each for pool in pools for each in _mixed(pool)]
     found += _own_image(file)
     found += _head(file)
-    found += software_rules(has)
+    found += [each for software in has.values() for each in software_rules(software)]
     return tuple(sorted(dict.fromkeys(found), key=lambda each: not each.is_error))
 
 
@@ -91,12 +95,13 @@ def _head(file: ClusterFile) -> Iterator[Finding]:
 def _fractions(pool: Pool, file: ClusterFile) -> Iterator[Finding]:
     """A fraction of a GPU is a vGPU: its driver is NVIDIA's GRID one, which AWS's images lack."""
     rows = load_compat()["instance_types"]
-    driver = file.software.driver if file.image_id else None
+    image = file.image_of(pool.name)
+    driver = file.software.driver if image else None
     for each in pool.instance_types:
         if each.gres != "gpu" or not each.gpus or (rows.get(each.name) or {"count": 1})["count"]:
             continue
         place = f"pools.{pool.name}: {each.name}"
-        if not file.image_id:
+        if not image:
             text = (
                 "needs NVIDIA's GRID driver, which no image of AWS's or Canonical's has: name one"
             )
@@ -110,7 +115,7 @@ def _shared(pool: str, gpu: GpuModel, file: ClusterFile) -> Iterator[Finding]:
     if gpu.mps and gpu.compute_mode == "default":
         text = "with mps: programs that miss the server run beside it, not through it"
         yield Finding("R16", False, f"pools.{pool}.gpu.compute_mode", text, sources(["mps"]))
-    if gpu.wanted_profiles and not (file.image_id or file.images):
+    if gpu.wanted_profiles and not (file.image_of(pool) or file.images):
         text = "the image must hold nvidia-mig-parted; AWS's is not known to"
         key = "mig" if gpu.mig else "mig_profiles"
         yield Finding("R19", False, f"pools.{pool}.gpu.{key}", text, sources(["dlami"]))
@@ -120,19 +125,20 @@ def _shared(pool: str, gpu: GpuModel, file: ClusterFile) -> Iterator[Finding]:
 
 
 def _own_image(file: ClusterFile) -> Iterator[Finding]:
-    if file.containers and not file.image_id:
+    if file.containers and not file.has_own_images:
         yield _containers(file)
-    if file.has_lustre and not file.image_id:
+    if file.has_lustre and not file.has_own_images:
         yield _lustre("lustre" if file.lustre else "file_systems")
-    if file.ships_logs and file.installs_driver:
+    if file.ships_logs and file.installs_driver and not file.has_own_nodes:
         text = "image: install has no CloudWatch agent; take dlami, or an image of your own"
         yield Finding("R20", True, "logs.nodes", text, sources(["dlami"]))
     if file.os == "al2023" and file.installs_driver:
         for pool in file.cluster.pools:
-            if any(each.gres == "neuron" for each in pool.instance_types):
+            is_neuron = any(each.gres == "neuron" for each in pool.instance_types)
+            if is_neuron and not file.image_of(pool.name):
                 text = "image: install-al2023 brings no Neuron driver; take dlami or install"
                 yield Finding("R20", True, f"pools.{pool.name}", text, sources(["dlami"]))
-    if file.users and not (file.directory or file.image_id):
+    if file.users and not (file.directory or file.has_own_images):
         text = "AWS's and Canonical's images know no directory of yours: bake one with sssd.conf"
         yield Finding("R20", True, "users", text, sources(["dlami"]))
 
@@ -173,7 +179,7 @@ def _efa(pool: Pool, file: ClusterFile) -> Iterator[Finding]:
         counts = ", ".join(f"{name} {count}" for name, (count, _) in sorted(layouts.items()))
         text = f"instance types of one pool need as many EFA interfaces each, have {counts}"
         yield Finding("R07", True, place, text, sources(["moto521"]))
-    if file.installs_driver:
+    if file.installs_driver and not file.image_of(pool.name):
         text = "image: install brings no EFA software; take dlami, or an image of your own"
         yield Finding("R18", True, place, text, sources(["efalog"]))
     network = file.network

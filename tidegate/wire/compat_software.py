@@ -28,9 +28,9 @@ class Card:
     mig: tuple[str, ...] = ()
 
 
-def software_of(file: ClusterFile) -> SoftwareModel:
+def software_of(file: ClusterFile, pool: str) -> SoftwareModel:
     """What nodes and jobs have: AWS's image by its release notes, an own one by the file."""
-    if file.image_id:
+    if file.image_of(pool):
         return file.software
     if file.installs_driver:
         known = {"driver": INSTALLED_BRANCH, "kernel_module": "open", "os": file.os}

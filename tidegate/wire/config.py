@@ -65,6 +65,7 @@ class ClusterFile:
     other accounts; of the pools whose jobs have one.
     `software`: what the file itself says of the nodes' image and of jobs.
     `os`: the system of the nodes' image, "" for one's own of which the file says none.
+    `pool_images`: ids of images of one's own, of the pools that have another than the cluster's.
     `advised`: the table that `slurm.advice` names; none where only the file's text was read.
     `partition_settings`: what each one's line says beside its nodes. `qos`: those that they name.
     """
@@ -94,6 +95,7 @@ class ClusterFile:
     login: LoginModel | None = None
     notes: tuple[str, ...] = ()
     gpu: Mapping[str, GpuModel] = field(default_factory=dict)
+    pool_images: Mapping[str, str] = field(default_factory=dict)
     root_volumes: Mapping[str, RootVolume] = field(default_factory=dict)
     security_groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     efa: frozenset[str] = frozenset()
@@ -117,6 +119,25 @@ class ClusterFile:
     idle_check: IdleCheckModel | None = None
     advised: tuple[AdviceRowModel, ...] = ()
 
+    def image_of(self, pool: str) -> str | None:
+        """The image of one's own that a pool's nodes have; None: AWS's, or one baked from it."""
+        return self.pool_images.get(pool, self.image_id)
+
+    def os_of(self, pool: str) -> str:
+        """The system of a pool's image, "" where nobody says it."""
+        return self.software.os or "" if pool in self.pool_images else self.os
+
+    @property
+    def has_own_nodes(self) -> bool:
+        """No node is made from an image of AWS's."""
+        return all(self.image_of(pool.name) for pool in self.cluster.pools)
+
+    @property
+    def has_own_images(self) -> bool:
+        """Nor is the head."""
+        own_head = self.image_id or self.head.image or self.existing.head
+        return bool(own_head) and self.has_own_nodes
+
     @property
     def has_lustre(self) -> bool:
         """Head and nodes mount FSx for Lustre, and need its client."""
@@ -129,8 +150,9 @@ class ClusterFile:
 
     @property
     def archs(self) -> tuple[str, ...]:
-        """The architectures of the nodes, each of which needs an image, in order."""
-        return tuple(sorted({pool.instance_types[0].arch for pool in self.cluster.pools}))
+        """The architectures of nodes whose image is the cluster's, each needs one; in order."""
+        pools = (each for each in self.cluster.pools if each.name not in self.pool_images)
+        return tuple(sorted({pool.instance_types[0].arch for pool in pools}))
 
     @property
     def calendar(self) -> Schedules | AlwaysUp:
@@ -254,6 +276,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         lustre=model.lustre,
         login=model.login,
         notes=tuple(notes(model, cluster)),
+        pool_images={name: pool.image for name, pool in model.pools.items() if pool.image},
         root_volumes={name: pool.root_volume() for name, pool in model.pools.items()},
         security_groups={name: pool.security_groups for name, pool in model.pools.items()},
         gpu={name: pool.gpu for name, pool in model.pools.items()},

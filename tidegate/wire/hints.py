@@ -18,7 +18,7 @@ _LISTED = re.compile(r"[\w.:/*-]+(?:[, ]+[\w.:/*-]+)*")
 ELSEWHERE = {
     **dict.fromkeys(
         ("ami", "ami_id", "image_id", "custom_ami"),
-        "an image of yours is `image`, at the top of the file, for all nodes",
+        "an image of yours is `image`, of a pool or at the top of the file",
     ),
     **dict.fromkeys(
         ("fsx", "fsx_lustre", "lustre"), "FSx for Lustre is `lustre`, at the top of the file"

@@ -22,7 +22,7 @@ def _architectures(parts: Parts) -> Iterator[Problem]:
             yield Problem(("partitions", name, "pools"), text)
     if not parts.is_own_image:
         return
-    archs = {f"pool {name}": pool.arch for name, pool in parts.pools.items()}
+    archs = {f"pool {name}": pool.arch for name, pool in parts.pools.items() if not pool.image}
     if parts.head and parts.head.image is None:
         archs["the head"] = USUAL_ARCH
     if len(set(archs.values())) > 1:
@@ -121,8 +121,8 @@ def _task_prolog(parts: Parts) -> Iterator[Problem]:
 
 
 def _software(parts: Parts) -> Iterator[Problem]:
-    """What AWS's and Canonical's images hold is known; only an image of one's own may say it."""
-    if parts.is_own_image or not parts.software:
+    """What AWS's and Canonical's images hold is known; only images of one's own may say it."""
+    if parts.has_own_image or not parts.software:
         return
     for name in sorted(parts.software.model_fields_set - OF_JOBS):
         text = f"is known for image: {parts.image}; only an image of your own (ami-...) says it"
@@ -150,7 +150,7 @@ def _repositories(parts: Parts) -> Iterator[Problem]:
     who: dict[str, list[str]] = {}
     if not (parts.is_own_image or parts.head.image or parts.existing.head):
         who.setdefault(HEAD_OS, []).append("the head")
-    if parts.image in OS_OF_IMAGE:
+    if parts.image in OS_OF_IMAGE and not parts.has_own_images_alone:
         who.setdefault(OS_OF_IMAGE[parts.image], []).append("nodes")
     for os, machines in who.items():
         if os in slurm.repositories or OWN_SLURM.get(os) == slurm.version:
@@ -177,8 +177,13 @@ def _baked(parts: Parts) -> Iterator[Problem]:
     if parts.network and parts.network.proxy:
         text = "a build knows no network.proxy; bake with `tidegate image plan` in a pipeline of"
         yield Problem(("images",), f"{text} your own, and name its image (image: ami-...)")
-    archs = {pool.arch for pool in parts.pools.values()}
+    archs = {pool.arch for pool in parts.pools.values() if not pool.image}
     is_complete = len(parts.pools) == len(parts.all_pools)
+    if parts.has_own_images_alone:
+        text = (
+            "every pool has an image of its own, so no node would have what is baked: leave it out"
+        )
+        yield Problem(("images",), text)
     for arch, name in parts.images.instance_types.items():
         place = ("images", "instance_types", arch)
         row = load_catalogue().get(name)

@@ -49,7 +49,8 @@ def _unreachable_packages(model: ClusterModel) -> Iterator[str]:
     """Ubuntu's archive is none of AWS's services, as Amazon Linux's on S3 is."""
     network = model.network
     is_closed = network.endpoints and not network.vpc and network.nat is Nat.NONE
-    has_another_way = network.proxy or network.connected
+    is_installed = any(pool.image is None for pool in model.pools.values())
+    has_another_way = network.proxy or network.connected or not is_installed
     if is_closed and not has_another_way and OS_OF_IMAGE.get(model.image, "").startswith("ubuntu"):
         yield (
             f"image: {model.image} lacks packages that each boot takes from Ubuntu's archive, which"

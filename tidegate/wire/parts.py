@@ -104,6 +104,17 @@ class Parts:
     def is_own_image(self) -> bool:
         return self.image.startswith(OWN_IMAGE)
 
+    @property
+    def has_own_image(self) -> bool:
+        """The cluster's image, or that of a pool, is one's own."""
+        return self.is_own_image or any(pool.image for pool in self.pools.values())
+
+    @property
+    def has_own_images_alone(self) -> bool:
+        """Each pool has one, whatever the cluster's image."""
+        is_complete = self.pools.keys() == self.all_pools
+        return is_complete and all(pool.image for pool in self.pools.values())
+
 
 def parts_of(data: Mapping[str, object]) -> Parts:
     partitions, pools = _mapping(data.get("partitions")), _mapping(data.get("pools"))

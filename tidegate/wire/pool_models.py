@@ -256,6 +256,10 @@ class PoolModel(Section):
         description="how fast EBS brings the root volume's blocks from their snapshot, at a price"
         " by its size and within a quota; as they are first read when left out",
     )
+    image: names.ImageId | None = Field(
+        default=None,
+        description="an image of your own for its nodes alone; the cluster's `image` when left out",
+    )
     gpu: GpuModel = Field(default=GpuModel(), description="settings of the NVIDIA GPUs")
     security_groups: SecurityGroups = Field(
         default=(),

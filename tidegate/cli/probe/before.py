@@ -89,7 +89,7 @@ def _launch(file: ClusterFile, account: Account) -> Found:
         newest = parent_image(kind.arch, file.os, installs_driver=file.installs_driver)
         refused = try_launch(
             ec2,
-            image=file.image_id or f"resolve:ssm:{newest}",
+            image=file.image_of(pool.name) or f"resolve:ssm:{newest}",
             instance_type=kind.name,
             zone=pool.zones[0],
             subnet_id=file.network.subnets.get(pool.zones[0], ""),

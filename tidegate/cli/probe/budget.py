@@ -33,9 +33,9 @@ def budgets(kind: str) -> Iterator[tuple[str, float]]:
     yield TOGETHER, sum(most_s.values())
 
 
-def column(file: ClusterFile, instance_type: InstanceType) -> str:
+def column(file: ClusterFile, pool: str, instance_type: InstanceType) -> str:
     """Which column holds for a node. An image of one's own counts as baked."""
-    if file.image_id is None:
+    if file.image_of(pool) is None:
         return NEWEST
     return BAKED_LARGE if instance_type.gpus >= MANY_GPUS else BAKED
 

@@ -223,7 +223,7 @@ class Trial:
         if not self.nodes:
             return
         launched_at_s = min(one.launched_at_s for one in self.nodes.values())
-        column = budget.column(self.file, self.cheapest.instance_type)
+        column = budget.column(self.file, self.cheapest.pool, self.cheapest.instance_type)
         self.stages[:] = [
             Stage("the planner launches", max(0.0, launched_at_s - self.begun_at_s), None),
             *budget.stages(

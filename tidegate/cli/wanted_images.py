@@ -1,0 +1,45 @@
+"""The machine images that a cluster file asks for, and the root volumes made from each."""
+
+from collections.abc import Iterator, Mapping
+
+from tidegate.wire.catalogue import USUAL_ARCH
+from tidegate.wire.config import ClusterFile
+from tidegate.wire.image_names import parent_image
+from tidegate.wire.problems import Place
+
+
+def wanted_images(file: ClusterFile) -> Iterator[tuple[Place, str, str]]:
+    """Where the file says it, an image's id or the SSM parameter that has it, and for what."""
+    archs = {pool.name: pool.instance_types[0].arch for pool in file.cluster.pools}
+    for name, image_id in file.pool_images.items():
+        yield ("pools", name, "image"), image_id, archs[name]
+    common = [arch for name, arch in archs.items() if name not in file.pool_images]
+    is_heads = not (file.head.image or file.existing.head)
+    if common or (file.image_id and is_heads):
+        node_arch = common[0] if common else USUAL_ARCH  # a rule: an image is of one
+        newest = parent_image(node_arch, file.os, installs_driver=file.installs_driver)
+        yield ("image",), file.image_id or newest, node_arch
+    if file.existing.head:
+        return
+    if file.head.image or not file.image_id:
+        yield ("head", "image"), file.head.image or parent_image(USUAL_ARCH), USUAL_ARCH
+    if file.login and file.login.image:
+        yield ("login", "image"), file.login.image, USUAL_ARCH
+
+
+def root_volumes(file: ClusterFile, of: Place) -> Mapping[Place, int]:
+    """Where the file says how large the root volumes from an image are, and what: GiB."""
+    sizes: dict[Place, int] = {}
+    for name, root in file.root_volumes.items():
+        if of == (("pools", name, "image") if name in file.pool_images else ("image",)):
+            sizes["pools", name, "root_gib"] = root.gib
+    if not file.existing.head and of == _head_image(file):
+        sizes["head", "root_gib"] = file.head.root_gib
+    if file.login and of == (("login", "image") if file.login.image else _head_image(file)):
+        sizes["login", "root_gib"] = file.login.root_gib
+    return sizes
+
+
+def _head_image(file: ClusterFile) -> Place:
+    """Where the file names the image that the head has."""
+    return ("image",) if file.image_id and not file.head.image else ("head", "image")
