@@ -81,14 +81,14 @@ def test_one_code_does_not_accept_another():
     assert codes(done) == {"on-demand-instead"}
 
 
-def test_nodes_have_one_image_and_the_queue_with_another_is_told():
-    refused = run("images.yaml", *PLACES)
+def test_a_queue_s_image_is_that_of_its_pools():
+    done = run("images.yaml", *PLACES)
 
-    assert codes(refused) == {"queue-images"}
-    assert "SlurmQueues[special].Image.CustomAmi: all nodes have one image" in refused.stderr
-    done = accepted("images.yaml", *PLACES)
-    assert written(done)["image"] == "ami-0123456789abcdef0"
-    assert "to check: image: ParallelCluster's own images have another Slurm" in done.stderr
+    file = good(done)
+    assert file.image_id == "ami-0123456789abcdef0"
+    assert file.pool_images == {"special-b": "ami-0123456789abcdef1"}
+    for where in ("image", "pools.special-b.image"):
+        assert f"to check: {where}: ParallelCluster's own images have another" in done.stderr
 
 
 def test_networks_are_told_where_they_differ():

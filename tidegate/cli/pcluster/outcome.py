@@ -8,6 +8,9 @@ from tidegate.cli.pcluster.keys import LOST, NEEDLESS, TRANSLATED, VERSION, Lost
 from tidegate.core.model.frozen import frozen
 from tidegate.wire.problems import did_you_mean, shown
 
+# Of an image that comes along.
+OTHER_SLURM = "ParallelCluster's own images have another Slurm; build one: tidegate image plan"
+
 type Yaml = dict[str, Any]
 type Path = tuple[str, ...]
 

@@ -7,7 +7,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from tidegate.cli.pcluster.custom import of_pool
 from tidegate.cli.pcluster.network import Places, stand_in_zone
-from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml
+from tidegate.cli.pcluster.outcome import OTHER_SLURM, Gap, Translated, Yaml
 from tidegate.cli.pcluster.partitions import complete, settings
 from tidegate.cli.pcluster.shape import (
     ComputeResource,
@@ -66,7 +66,7 @@ def pools(old: Configuration, idle_s: int, region: str, places: Places, done: Tr
             if types := _types(asked, done):
                 name = _pool_name(queue.name, resource.name, made)
                 pool = _pool(asked, types, idle_s, done)
-                made[name] = pool | of_pool(queue, name, done)
+                made[name] = pool | of_pool(queue, name, done) | _image(queue, name, done)
                 if resource.disable_simultaneous_multithreading:
                     whole_cores[name] = f"{place}.DisableSimultaneousMultithreading"
                 names.append(name)
@@ -125,6 +125,16 @@ def _pool(asked: _Asked, types: list[str], idle_s: int, done: Translated) -> Yam
         pool["placement_group"] = True
     pool["labels"] = _labels(asked, types, done)
     return pool
+
+
+def _image(queue: Queue, name: str, done: Translated) -> Yaml:
+    """The queue's own, where the cluster has another one or none."""
+    image = queue.own_image
+    if image is None or image == done.file.get("image"):
+        return {}
+    path = ("pools", name, "image")
+    done.gaps.append(Gap(path, f"{OTHER_SLURM} ({image})", image, is_open=False))
+    return {"image": image}
 
 
 def _is_close(asked: _Asked, done: Translated) -> bool:

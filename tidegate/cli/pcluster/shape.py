@@ -165,6 +165,10 @@ class Queue(_Part):
         return (self.networking.subnet_ids if self.networking else None) or []
 
     @property
+    def own_image(self) -> str | None:
+        return self.image.custom_ami if self.image else None
+
+    @property
     def root_volume(self) -> RootVolume | None:
         storage = self.compute_settings.local_storage if self.compute_settings else None
         return storage.root_volume if storage else None

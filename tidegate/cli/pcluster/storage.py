@@ -31,7 +31,10 @@ def shared(old: Configuration, done: Translated) -> None:
         if not is_told:
             done.lose(place, "storage", f"{each.storage_type} at {directory} is not mounted")
     _own_directory(done)
-    if _has_lustre(done) and "image" not in done.file:
+    is_own_everywhere = done.file.get("head", {}).get("image") and all(
+        each.own_image for each in old.queues
+    )
+    if _has_lustre(done) and "image" not in done.file and not is_own_everywhere:
         done.file["image"] = None
         text = "one of yours with FSx for Lustre's client, as ParallelCluster's have it: images.md"
         done.gaps.append(Gap(("image",), text, STAND_IN_IMAGE))

@@ -11,7 +11,7 @@ from tidegate.cli.pcluster import custom, pools, storage
 from tidegate.cli.pcluster.keys import MEMORY
 from tidegate.cli.pcluster.login import login
 from tidegate.cli.pcluster.network import Places, network
-from tidegate.cli.pcluster.outcome import Gap, Loss, Translated, Yaml, judge
+from tidegate.cli.pcluster.outcome import OTHER_SLURM, Gap, Loss, Translated, Yaml, judge
 from tidegate.cli.pcluster.people import people
 from tidegate.cli.pcluster.shape import Configuration
 from tidegate.core.model.ec2 import Market
@@ -152,32 +152,18 @@ def _head(old: Configuration, done: Translated) -> None:
 
 
 def _image(old: Configuration, done: Translated) -> None:
-    """Nodes have one image, the head that or one of its own; ParallelCluster's hold its Slurm."""
+    """That of all machines and the head's own; a queue's are its pools'. Each holds its Slurm."""
     cluster = old.image.custom_ami if old.image else None
-    queues = {
-        queue.name: (queue.image.custom_ami if queue.image else None) or cluster
-        for queue in old.queues
-    }
-    nodes = next(iter(queues.values()), cluster)
-    for queue, image in queues.items():
-        if image != nodes:
-            done.lose(
-                f"Scheduling.SlurmQueues[{queue}].Image.CustomAmi",
-                "queue-images",
-                f"all nodes have one image: {nodes or 'AWS own'}, not {image or 'AWS own'}",
-            )
     own = old.head_node.image.custom_ami if old.head_node and old.head_node.image else None
-    head = own or cluster
-    if nodes:
-        done.file["image"] = nodes
-        text = "ParallelCluster's own images have another Slurm; build one: tidegate image plan"
-        done.gaps.append(Gap(("image",), f"{text} ({nodes})", nodes, is_open=False))
-    if head and head != nodes:
-        done.file.setdefault("head", {})["image"] = head
+    if cluster:
+        done.file["image"] = cluster
+        done.gaps.append(Gap(("image",), f"{OTHER_SLURM} ({cluster})", cluster, is_open=False))
+    if own and own != cluster:
+        done.file.setdefault("head", {})["image"] = own
         text = "the head's image needs Python 3.12, Slurm 23.11 and munge; build one"
-        done.gaps.append(Gap(("head", "image"), f"{text} ({head})", head, is_open=False))
+        done.gaps.append(Gap(("head", "image"), f"{text} ({own})", own, is_open=False))
     os = old.image.os if old.image else None
-    if os and os != OWN_OS and not nodes:
+    if os and os != OWN_OS and not cluster and not all(each.own_image for each in old.queues):
         means = f"nodes have Ubuntu 24.04, not {os}: programs may have to be built again"
         done.lose("Image.Os", "system", means)
 
