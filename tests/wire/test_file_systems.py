@@ -45,8 +45,8 @@ def test_a_bucket_is_read_only_and_needs_no_network_that_is_there(tmp_path: Path
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ([{"directory": "/data"}], "needs efs, nfs, s3_files or s3: one of the four"),
-        ([{**EFS, "nfs": "a:/b"}], "needs efs, nfs, s3_files or s3: one of the four"),
+        ([{"directory": "/data"}], "needs efs, lustre, nfs, s3_files or s3: one of the five"),
+        ([{**EFS, "nfs": "a:/b"}], "needs efs, lustre, nfs, s3_files or s3: one of the five"),
         ([{**EFS, "options": ["ro"]}], "the others have those of their mount helpers"),
         ([{**S3, "s3": "Data/x"}], "bucket or bucket/prefix, like data-sets/imagenet"),
         ([{**S3, "s3": "s3://data/x"}], "bucket or bucket/prefix, like data-sets/imagenet"),
