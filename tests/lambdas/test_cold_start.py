@@ -40,7 +40,7 @@ PLANNING = (
 )
 
 START = """\
-import importlib, json, sys
+import gc, importlib, json, sys
 texts = []
 def hook(event, arguments):
     if event == "compile" and b"__create_fn__" in bytes(str(arguments[0]), "utf-8"):
@@ -48,16 +48,25 @@ def hook(event, arguments):
 sys.addaudithook(hook)
 importlib.import_module(sys.argv[1])
 modules = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
-print(json.dumps([modules, len(texts)]))
+compiled = len(texts)
+from tidegate.adapters.clients import client
+made = [client(each, "us-east-1").meta.service_model.service_name for each in sys.argv[2:]]
+print(json.dumps([modules, compiled, gc.get_threshold()[0], made, [*sys.modules]]))
 """
 
 
 @dataclass(frozen=True)
 class Started:
-    """What one process did. `modules`: by name their file; `compiled`: methods of dataclasses."""
+    """What one process did. `modules`: by name their file; `compiled`: methods of dataclasses.
+
+    `clients`: whose it made then; `after_clients`: the names of the modules that it had in the end.
+    """
 
     modules: dict[str, str | None]
     compiled: int
+    gc_threshold: int
+    clients: list[str]
+    after_clients: list[str]
 
     @property
     def libraries(self) -> set[str]:
@@ -67,8 +76,8 @@ class Started:
 
 
 @cache
-def started(name: str, folder: Path = ROOT) -> Started:
-    return Started(*json.loads(run(folder, START, f"lambdas.{name}")))
+def started(name: str) -> Started:
+    return Started(*json.loads(run(ROOT, START, f"lambdas.{name}", *SERVICES)))
 
 
 def run(folder: Path, code: str, *arguments: str) -> str:
@@ -98,17 +107,10 @@ def test_a_function_loads_these_libraries_and_no_others(name):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_neither_a_start_nor_a_client_loads_what_boto3_would_add(name):
-    code = (
-        f"import sys, lambdas.{name}\n"
-        "from tidegate.adapters.clients import client\n"
-        f"made = [client(each, 'us-east-1') for each in {SERVICES}]\n"
-        "print(*(each.meta.service_model.service_name for each in made))\n"
-        f"print(*(each for each in {ADDED_BY_BOTO3} if each in sys.modules))\n"
-    )
+    found = started(name)
 
-    services, added = run(ROOT, code).split("\n", 1)
-    assert services.split() == [*SERVICES]
-    assert added.split() == []
+    assert found.clients == [*SERVICES]
+    assert not {*ADDED_BY_BOTO3} & {*found.after_clients}
 
 
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "planner"])
@@ -122,7 +124,7 @@ def test_only_the_planner_loads_how_nodes_are_chosen(name):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_packaged_function_compiles_no_method_of_a_dataclass(packaged, name):
     assert started(name).compiled > 50  # so the hook sees them
-    assert started(name, packaged).compiled == 0
+    assert Started(*json.loads(run(packaged, START, f"lambdas.{name}"))).compiled == 0
 
 
 def test_a_dataclass_that_the_package_does_not_know_is_made_as_ever(packaged):
@@ -147,6 +149,4 @@ def test_methods_are_of_one_version_of_python_and_say_so(packaged):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_cyclic_collector_stays_out_of_a_plan(name):
-    code = f"import gc, lambdas.{name}\nprint(gc.get_threshold()[0])\n"
-
-    assert int(run(ROOT, code)) >= 200_000
+    assert started(name).gc_threshold >= 200_000
