@@ -94,8 +94,8 @@ class RealSlurm:
             self.__exit__()
             raise AssertionError(f"slurmctld did not come up: {said}")
         children = Path(f"/proc/{self._outer.pid}/task/{self._outer.pid}/children").read_text()
-        namespaces = ("nsenter", "-t", children.split()[0], "-n", "-u", "-m", "-p", "-r", "--")
-        self.prefix = (*namespaces, "env", "-C", "/")
+        spaces = ("-n", "-u", "-m", "-p", "-r", "-w")
+        self.prefix = ("nsenter", "-t", children.split()[0], *spaces, "--")
         self.port = SlurmCli(CommandRunner(prefix=self.prefix))
         return self
 

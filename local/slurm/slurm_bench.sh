@@ -9,6 +9,7 @@
 set -eu
 role=$1 dir=$2
 self=$(realpath "$0")
+cd / # whoever enters these namespaces begins where this is
 
 write_conf() {
     cat > /etc/slurm/slurm.conf <<CONF
