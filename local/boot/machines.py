@@ -36,7 +36,7 @@ LOCAL_SLURM = replace(
     cgroup=(("CgroupPlugin", "cgroup/v1"),),
     has_task_prolog=True,
 )
-LOCAL_NODE = replace(NODE, spot_poll_s=0.5, register_wait_s=60)
+LOCAL_NODE = replace(NODE, register_wait_s=60)
 
 
 def data_of_node(cloud: Cloud, values: NodeValues) -> str:
