@@ -78,8 +78,9 @@ end_besides() {
 }
 
 # The tests that start daemons, machines, deployments and programs wait for most of their time.
-# The others, and the linters, only compute: beside them no processor is idle.
-readonly real=(tests/{e2e,boot,stack,contracts,cdk,local,local_iam,userdata})
+# The others, and the linters, only compute: beside them no processor is idle. Of these two processes
+# are enough, and each that synthesizes starts a node of its own and lets it warm up.
+readonly real=(tests/{e2e,boot,stack,contracts,local,local_iam,userdata})
 compute() {
     run_pytest --numprocesses 2 "${real[@]/#/--ignore=}" tests
 }

@@ -1,17 +1,15 @@
 """Assemblies as `local.assembly` makes them, without a process for each.
 
-The pytest process has read the CDK already, which is three quarters of what a process of its own
-does. That app.py makes the same is seen where the command line is real: tests/cdk/test_cli.py, and
-the demo and the sandbox.
+To read the CDK is three quarters of what a process of its own does. Here a pytest process reads it
+once, and only if no other has made what it asks for. That app.py makes the same is seen where the
+command line is real: tests/cdk/test_cli.py, and the demo and the sandbox.
 """
 
 import json
 from pathlib import Path
 
-from aws_cdk import App
 from moto.core.models import DEFAULT_ACCOUNT_ID
 
-from cdk.app import synthesize
 from local.assembly import ROOT, once
 
 
@@ -21,6 +19,10 @@ def assembled(cluster_file: Path, out: Path) -> Path:
 
 
 def _synthesize(cluster_file: Path, out: Path) -> None:
+    from aws_cdk import App
+
+    from cdk.app import synthesize
+
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
     context |= {"cluster": str(cluster_file.resolve()), "package": "source"}
     synthesize(ROOT, account=DEFAULT_ACCOUNT_ID, app=App(outdir=str(out), context=context))

@@ -1,4 +1,7 @@
-"""Launch templates of a cluster whose images are baked, before the first one and after it."""
+"""Launch templates of a cluster whose images are baked, before the first one and after it.
+
+All processes of a run collect this file: only the one that runs it reads the CDK.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -7,8 +10,6 @@ import pytest
 
 from local.cloud import LocalCloud
 from local.deploy import AMI_PARAMETERS, deploy, destroy
-from tests.cdk.test_baking import images_of
-from tests.cdk.variants import cluster_stack, stacks_of
 from tests.local.conftest import Stack
 
 LOOKED_UP = "/imagebuilder/tidegate/dev/x86_64"
@@ -18,6 +19,8 @@ FIRST, SECOND = "ami-0123456789abcdef0", "ami-0123456789abcdef1"
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The template of a cluster with images."""
+    from tests.cdk.variants import cluster_stack, stacks_of
+
     return dict(cluster_stack(stacks_of(tmp_path_factory, "images")).template)
 
 
@@ -44,6 +47,8 @@ def only_template(stack: Stack, cluster: dict[str, Any]) -> None:
 
 def images(folder: Path, **changes: Any) -> Path:
     """The assembly of a stack of images."""
+    from tests.cdk.test_baking import images_of
+
     return images_of(folder, **changes).folder
 
 
