@@ -40,8 +40,11 @@ class CloudNames:
 def create_resources(
     cloud: LocalCloud, cluster: str, *, zones: Sequence[str] = ZONES
 ) -> CloudNames:
-    """Create everything, empty. The subnets are those of the account's default VPC."""
-    client = cloud.client
+    """Create everything, empty. The subnets are those of the account's default VPC.
+
+    As an observer, for two thirds of the processor time: each test has resources of its own.
+    """
+    client = cloud.observer
     name = f"tidegate-{cluster}"
     account = str(client("sts").get_caller_identity()["Account"])
     vpc_id, subnets = _default_subnets(client("ec2"), zones)
