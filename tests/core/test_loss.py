@@ -35,6 +35,7 @@ from tidegate.core.offers.offers import OfferGroups
 from tidegate.core.planner import plan
 
 HOUR_S = 3600.0
+POOR = cluster(pool(types=(T4,)), limits=Limits(usd_per_hour=0.01))
 
 
 def short(job_id: int = 1, **more: object) -> Job:
@@ -90,9 +91,43 @@ def test_a_gang_that_a_limit_keeps_from_on_demand_waits_and_is_told_what_spot_wo
 def test_a_job_that_may_not_be_requeued_is_not_told_of_checkpoints_alone() -> None:
     wants = long(is_requeueable=False)
 
-    unmet = refused(plan(snapshot([wants], of=cluster(limits=Limits(usd_per_hour=0.01)))), "2")
+    unmet = refused(plan(snapshot([wants], of=POOR)), "2")
 
-    assert any("JobId=2 Requeue=1" in each for each in advice(wants, unmet.why_nots))
+    told = [each.rpartition(" ")[2] for each in advice(wants, unmet.why_nots)]
+    assert told.index("Requeue=1") < told.index("Comment=tidegate:ckpt=USR1@60")
+    saving = replace(wants, comment="tidegate:ckpt=USR1@60")
+    assert not any("Comment=" in each for each in advice(saving, unmet.why_nots))
+
+
+@pytest.mark.parametrize(
+    ("asked", "freed"),
+    [("on-demand", ""), ("t4&on-demand", "'t4'"), ("on-demand,t4,g4dn.xlarge", "'t4&g4dn.xlarge'")],
+)
+def test_a_job_that_was_kept_off_spot_is_told_what_spot_would_cost_it(
+    asked: str, freed: str
+) -> None:
+    """What it asks since is no constraint of its own."""
+    wants = long(constraint=asked)
+
+    unmet = refused(plan(snapshot([wants], of=POOR)), "2")
+
+    assert {each.kind for each in unmet.why_nots} == {Why.LIMIT, Why.LOSSY}
+    told = advice(wants, unmet.why_nots)
+    assert any(each.endswith(f"scontrol update JobId=2 Features={freed}") for each in told)
+
+
+@pytest.mark.parametrize("is_near", [False, True])
+def test_a_job_that_asks_for_on_demand_though_spot_suits_it_hears_of_its_constraint(
+    is_near: bool,
+) -> None:
+    """Unless spot would leave it no time before its deadline: then of that."""
+    deadline_s = NOW_S + 1.2 * HOUR_S if is_near else None
+    wants = short(time_limit_s=HOUR_S, constraint="on-demand", deadline_s=deadline_s)
+
+    unmet = refused(plan(snapshot([wants], of=POOR)), "1")
+
+    kinds = {each.kind for each in unmet.why_nots}
+    assert kinds == {Why.LIMIT, Why.DEADLINE if is_near else Why.CONSTRAINT}
 
 
 def test_lossy_spot_of_one_type_is_told_beside_another_that_a_limit_refuses() -> None:

@@ -142,7 +142,9 @@ SAID = [
     ({}, "its node is taken back", True),
     ({"nodes": 2}, "each of its 2 nodes is taken back", True),
     ({}, "is known to write no checkpoints", True),
+    ({"checkpoint_s": 0.0}, ", writes checkpoints: ", True),
     ({"is_requeueable": False}, "may not be requeued", True),
+    ({"is_requeueable": False, "checkpoint_s": 0.0}, "writes checkpoints", False),
     ({}, "was requeued", False),
     ({"restarts": 3}, ", was requeued 3 times", True),
 ]

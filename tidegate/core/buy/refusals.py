@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 
+from tidegate.core.demand.constraint import without_feature
 from tidegate.core.demand.demand import Need
 from tidegate.core.demand.fit import has_devices, lacks, satisfies
 from tidegate.core.fleet.cures import remedy, words
@@ -174,6 +175,7 @@ class Refusals:
     def _others(self, need: Need, pool: Pool, offer_groups: list[OfferGroup]) -> Iterator[WhyNot]:
         """What does not pass by itself: features, prices, flexibility, the end of a block."""
         resting = {each.offering for each in self._resting if each.stops(pool.name)}
+        kept_off = list(self._kept_off(need, pool))
         for market in pool.markets:
             types = [
                 each
@@ -183,7 +185,8 @@ class Refusals:
             ]
             if not types:
                 said = f"pool {pool.name} on {market} does not meet {need.constraint!r}"
-                yield WhyNot(Why.CONSTRAINT, said, pool.name)
+                if market is not Market.SPOT or not kept_off:
+                    yield WhyNot(Why.CONSTRAINT, said, pool.name)
                 continue
             fitting = [each.name for each in types if not lacks(need.shape, each)]
             if not fitting:
@@ -210,16 +213,20 @@ class Refusals:
                     f"{len(fitting)} fit"
                 )
                 yield WhyNot(Why.MIN_TYPES, said, pool.name)
-        if lossy := self._lossy(need, pool):
-            yield lossy
+        yield from kept_off
         for offer_group in offer_groups:
             if offer_group.market.is_prepaid:
                 yield from self._blocks(need, offer_group)
 
-    def _lossy(self, need: Need, pool: Pool) -> WhyNot | None:
-        """What spot of the pool would cost the job, where that is more than it saves: of what
-        limits and rests might allow, some may be kept from it, and the rest not.
+    def _kept_off(self, need: Need, pool: Pool) -> Iterator[WhyNot]:
+        """Why the job gets no spot of the pool: what that would cost it is more than it saves, or
+        its deadline is near. Of what limits and rests might allow, some may be kept from it, and
+        the rest not.
         """
+        # Whoever was kept off spot that is there asks for on-demand since: that is not the reason.
+        freed = without_feature(need.constraint, Market.ON_DEMAND.feature)
+        if freed is not None:
+            need = replace(need, constraint=freed)
         spot = [
             offering
             for each, offering in pool.offerings()
@@ -231,10 +238,12 @@ class Refusals:
         ]
         losses = self._offer_groups.losses
         kept = [each for each in spot if losses.is_lossy(pool, each, need)]
-        if not kept:
-            return None
-        best = min(kept, key=lambda each: (losses.ratio(need, pool, each), each))
-        return lossy(losses, need, pool, offering=best)
+        if kept and (freed is None or len(kept) == len(spot)):
+            best = min(kept, key=lambda each: (losses.ratio(need, pool, each), each))
+            yield lossy(losses, need, pool, offering=best)
+        elif spot and freed is not None and self._offer_groups.due.is_pressed(need):
+            said = f"pool {pool.name} on spot: its deadline leaves no time for an interruption"
+            yield WhyNot(Why.DEADLINE, said, pool.name, remedy=LATE_REMEDY)
 
     def _reserved(self, offering: Offering, pool: str) -> Iterator[WhyNot]:
         """What is paid for later, and what is full or over."""

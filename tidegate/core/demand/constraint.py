@@ -106,6 +106,14 @@ def with_feature(text: str, feature: str) -> str | None:
     return text if feature in found.split("&") else f"{found}&{feature}"
 
 
+def without_feature(text: str, feature: str) -> str | None:
+    """The constraint and this feature less; None where it asks for none, or not plainly."""
+    asked = text.replace(",", "&").replace(" ", "").split("&")
+    if feature not in asked or not is_constraint("&".join(asked)):
+        return None
+    return "&".join(each for each in asked if each != feature)
+
+
 class _Reader:
     """Recursive descent; operators have no precedence, as in Slurm."""
 

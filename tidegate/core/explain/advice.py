@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from tidegate.core.demand.constraint import without_feature
 from tidegate.core.demand.deadline import KEY
 from tidegate.core.demand.pending_reasons import held_because
+from tidegate.core.model.ec2 import Market
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.why import PASSING, Why, WhyNot
 
@@ -139,6 +141,19 @@ def _at_limit(limit: WhyNot, drained: Sequence[str]) -> Iterator[str]:
     yield ", or ".join(filter(None, ways))
 
 
+def _for_spot(job: Job) -> Iterator[str]:
+    """What would let spot suit the job. A checkpoint is no use to one that never runs again."""
+    if not job.is_requeueable:
+        yield f"let it be requeued, else no checkpoint counts: {AGAIN.format(id=job.job_id)}"
+    if not job.is_checkpointed:
+        yield f"have it write checkpoints and say so: {CHECKPOINT.format(id=job.job_id)}"
+    freed = without_feature(job.constraint, Market.ON_DEMAND.feature)
+    if freed is not None:
+        quoted = freed and f"'{freed}'"
+        features = f"scontrol update JobId={job.job_id} Features={quoted}"
+        yield f"after that, have it ask for on-demand no more: {features}"
+
+
 def _others(
     job: Job, why_nots: Sequence[WhyNot], drained: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
@@ -157,11 +172,8 @@ def _others(
             ):
                 yield each.remedy
             case Why.LOSSY:
-                if not job.is_requeueable:
-                    again = AGAIN.format(id=job.job_id)
-                    yield f"let it be requeued, else no checkpoint counts: {again}"
-                yield f"have it write checkpoints and say so: {CHECKPOINT.format(id=job.job_id)}"
-                yield each.remedy
+                yield from _for_spot(job)
+                yield from filter(None, [each.remedy])
             case Why.DEADLINE:
                 yield each.remedy.format(id=job.job_id)
             case Why.SPARE_TIME if KEY in job.comment:

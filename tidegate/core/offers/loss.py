@@ -262,7 +262,10 @@ def lossy(losses: Losses, need: Need, pool: Pool, *, offering: Offering) -> WhyN
     if offering in losses.cluster.seen_hazards:
         often += " as seen here"
     before = f", was requeued {need.restarts} times" if need.restarts else ""
-    saves = "is known to write no checkpoints" if need.is_requeueable else "may not be requeued"
+    saves_s = pool.checkpoint_s if need.checkpoint_s is None else need.checkpoint_s
+    saves = "is known to write no checkpoints" if saves_s is None else "writes checkpoints"
+    if not need.is_requeueable:
+        saves = "may not be requeued"
     times = f"{ratio:.1f}" if ratio < 100 else "over 100"
     elsewhere = "on demand" if is_elsewhere else "without interruptions"
     said = (
@@ -270,7 +273,9 @@ def lossy(losses: Losses, need: Need, pool: Pool, *, offering: Offering) -> WhyN
         f"is expected to run {span(run_s(need))}{before}, {saves}: with what it would lose, "
         f"{offering} counts {times} times what it costs {elsewhere}"
     )
-    remedy = "or have the pool's checkpoint_s set, if its jobs write checkpoints by themselves"
+    remedy = ""
+    if saves_s is None:
+        remedy = "or have the pool's checkpoint_s set, if its jobs write checkpoints by themselves"
     if not is_elsewhere:
         remedy = f"or have pool {pool.name} buy on demand too (capacity_types)"
     return WhyNot(Why.LOSSY, said, pool.name, str(offering), remedy=remedy)
