@@ -4,7 +4,7 @@
 #   boot.sh start         all of them, as the unit tidegate-boot; `restart` when they changed
 #   boot.sh               all of them
 #   boot.sh stage NAME    one, with its tries, for who bakes an image
-#   boot.sh try NAME      one try of one
+#   boot.sh try NAME      one try of one; `look` only asks whether it holds
 #
 # A stage is a file with `apply`, and with `check` where one can tell that there is nothing to
 # do. After an `apply` the `check` must hold. A stage that exits with 78 is wrong by
@@ -110,6 +110,8 @@ run_stage() {
         code=$?
         ((code != 124)) || echo "cut after $limit s" >>"$LOG_DIR/$name.log"
         if ((code == WRONG_CONFIGURATION || SECONDS >= deadline)) || is_full; then
+            # What came in the last moment has come: a node that has joined may have a job already.
+            ((code == WRONG_CONFIGURATION)) || ! has_come "$name" || break
             note_stage "$name" failed "$started_ms" "$try" || true
             exit "$code"
         fi
@@ -119,6 +121,11 @@ run_stage() {
     read -r how <"$RUN_DIR/how.$name"
     note_stage "$name" "$how" "$started_ms" "$try"
     tell_time "stage $name $how" "$started_ms" ", try $try"
+}
+
+# has_come NAME: one last look, when the time for tries is over.
+has_come() {
+    timeout --kill-after=5 60 "$PWD/boot.sh" look "$1" >>"$LOG_DIR/$1.log" 2>&1
 }
 
 # is_wanted NAME: whether the setting, or the fact that an earlier stage found out, says anything.
@@ -142,6 +149,12 @@ note_stage() {
     set_now_ms
     printf '{"stage": "%s", "how": "%s", "at_ms": %s, "ms": %s, "tries": %s}\n' \
         "$1" "$2" "$(($3 - boot_started_ms))" "$((now_ms - $3))" "$4" >>"$LOG_DIR/stages.jsonl"
+}
+
+look() {
+    # shellcheck disable=SC1090,SC1091
+    source "./stages/$1.sh"
+    declare -F check >/dev/null && check
 }
 
 # One try. `set -e` is off in whatever is asked by `if`, so checks are chains of `&&`.
@@ -193,10 +206,11 @@ enter() {
 
 boot_started_ms=0
 [[ -d $LOG_DIR && -d $RUN_DIR ]] || mkdir -p "$LOG_DIR" "$RUN_DIR"
-[[ ${1:-all} == try ]] || read_graph
+[[ ${1:-all} == @(try|look) ]] || read_graph
 case ${1:-all} in
     start | restart) enter "$1" ;;
     all) main ;;
     stage) run_stage "$2" ;;
     try) try_stage "$2" ;;
+    look) ! look "$2" || exit 0; exit 1 ;;
 esac
