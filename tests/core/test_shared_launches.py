@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.core.reading import ended, launches, orders
 from tests.make import (
     A10G,
@@ -232,3 +234,17 @@ def test_a_spare_node_that_somebody_opened_and_uses_keeps_its_job() -> None:
     assert ended(made) == []
     assert orders(made, OrderKind.RELEASE) == []
     assert [each.names for each in orders(made, OrderKind.DRAIN)] == [("i-1",)]
+
+
+@pytest.mark.parametrize("age_s", [1.0, 400.0])
+def test_what_was_ended_a_moment_ago_is_ended_again_only_where_ec2_does_not_follow(
+    age_s: float,
+) -> None:
+    """EC2 may show it running for some seconds more; each call would count as a node that ended."""
+    let_go = record(phase=Phase.RELEASED)
+    seen = snapshot(instances=[instance()], records=[let_go], age_s=age_s)
+    known = [
+        replace(let_go, ended_at_s=ended_at_s) for ended_at_s in (NOW_S - 2.0, NOW_S - 61.0, None)
+    ]
+
+    assert [ended(plan(replace(seen, nodes=(each,)))) for each in known] == [[], ["i-1"], ["i-1"]]

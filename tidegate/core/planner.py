@@ -162,7 +162,7 @@ def _in_silence(snapshot: Snapshot, launches_max: int) -> Iterator[Action]:
     """While the head is silent nobody knows what runs where."""
     ours, purchase = members(snapshot), Purchase(snapshot, launches_max)
     count_doubt(snapshot, purchase, Bins())
-    ended = stop_instead(snapshot, ours, end_released(ours))
+    ended = stop_instead(snapshot, ours, end_released(snapshot, ours))
     decided = (*finish_launches(snapshot, purchase), *ended)
     yield from (*decided, *reprice(snapshot, ours, decided))
     yield from replacements(snapshot, ours, launches_max)

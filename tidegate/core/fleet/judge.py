@@ -142,7 +142,7 @@ def _judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judg
     if member.is_gone(now_s, timings.describe_lag_s) and (is_late or not member.may_boot):
         return _judge_gone(member, snapshot)
     if member.is_let_go:
-        return _end(member, RELEASED)
+        return _end(member, snapshot, RELEASED)
     if member.record.phase is Phase.RELEASED:
         if member.node is not None and _is_a_persons(member.node, snapshot):
             return Judged(member, Use.LEAVING, reason=f"drained by others: {member.node.reason}")
@@ -153,13 +153,14 @@ def _judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judg
     if member.record.phase is Phase.INTERRUPTED:
         # Its notice may have come before the first digest that shows it, with a job on it.
         is_over = seen_at_s > (member.record.reclaim_at_s or 0.0)
-        return _end(member, "its notice is over") if is_over else Judged(member, Use.NONE)
+        return _end(member, snapshot, "its notice is over") if is_over else Judged(member, Use.NONE)
     if member.has_joined:
-        return _end(member, "Slurm no longer knows this node")
+        return _end(member, snapshot, "Slurm no longer knows this node")
     # The digest's own age counts: the node may have registered since it was written.
     if is_late:
         said = f"did not register within {timings.given_up_s:.0f} s"
-        return _end(member, said, rest(member.record, "BootBoundExceeded", f"a node {said}"))
+        blamed = rest(member.record, "BootBoundExceeded", f"a node {said}")
+        return _end(member, snapshot, said, blamed)
     return Judged(member, Use.NONE if member.record.is_cordoned(now_s) else Use.IN_FLIGHT)
 
 
@@ -375,8 +376,12 @@ def _judge_hold(
     return _leaves(member, joined, OrderKind.RELEASE, why)
 
 
-def _end(member: Member, why: str, *also: Action) -> Judged:
-    """End the instance, also before EC2 shows it; it counts for nothing from now on."""
+def _end(member: Member, snapshot: Snapshot, why: str, *also: Action) -> Judged:
+    """End the instance, also before EC2 shows it, and once more where EC2 does not follow; it
+    counts for nothing from now on.
+    """
     may_live = member.instance is None or member.instance.is_alive
-    ending = (Terminate((member.instance_id,), why),) if may_live else ()
+    lag_s = snapshot.cluster.timings.describe_lag_s
+    is_to_end = may_live and not member.was_just_ended(snapshot.now_s, lag_s)
+    ending = (Terminate((member.instance_id,), why),) if is_to_end else ()
     return Judged(member, Use.NONE, (*ending, *also))

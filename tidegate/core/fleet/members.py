@@ -138,6 +138,11 @@ class Member:
         is_released = self.record is not None and self.record.phase is Phase.RELEASED
         return is_released and self.node is None
 
+    def was_just_ended(self, now_s: float, describe_lag_s: float) -> bool:
+        """EC2 took the call that ends it, and may show it alive for a while all the same."""
+        at_s = self.record.ended_at_s if self.record else None
+        return at_s is not None and now_s - at_s <= describe_lag_s
+
     def has_order(self, kind: OrderKind, now_s: float) -> bool:
         """An order of this kind is on its way: neither answered nor expired."""
         order = self.record.order if self.record else None

@@ -37,11 +37,12 @@ from tidegate.core.passes.queue import Gang
 from tidegate.core.passes.room import Room
 
 
-def end_released(ours: Iterable[Member]) -> Iterator[Action]:
+def end_released(snapshot: Snapshot, ours: Iterable[Member]) -> Iterator[Action]:
     """Nodes that Slurm has already let go may end even while the head is silent.
 
     Not those that were stopped: what runs again somebody has started, and Slurm may have it.
     """
+    now_s, lag_s = snapshot.now_s, snapshot.cluster.timings.describe_lag_s
     released = [
         member.instance_id
         for member in ours
@@ -51,6 +52,7 @@ def end_released(ours: Iterable[Member]) -> Iterator[Action]:
         and member.is_let_go
         and member.instance is not None
         and member.instance.is_alive
+        and not member.was_just_ended(now_s, lag_s)
     ]
     if released:
         yield Terminate(tuple(released), RELEASED)
