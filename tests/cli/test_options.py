@@ -153,6 +153,17 @@ def test_numbers_and_names_survive_yaml() -> None:
     assert yaml.safe_load(in_format(json.dumps(data), Output.YAML)) == data
 
 
+def test_what_would_write_to_the_terminal_is_spelled_out_in_yaml() -> None:
+    """Users name their jobs; other output spells it out as well."""
+    data = {"\u202ename": ["a\u202eb", "\u200b", "\x1b[31m"], "größe": "two\nlines, und mehr"}
+
+    said = in_format(json.dumps(data), Output.YAML)
+
+    assert yaml.safe_load(said) == data
+    assert said.replace("\n", "").isprintable()
+    assert "größe" in said
+
+
 def test_wide_bounds_no_line() -> None:
     assert columns(Output.WIDE) is None
 

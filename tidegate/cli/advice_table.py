@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tidegate.cli.shown import as_yaml
 from tidegate.core.model.frozen import frozen
 from tidegate.sim.advise.classes import stem
 from tidegate.sim.advise.proof import Advice
@@ -94,12 +95,10 @@ def _bad_end(row: AdviceRowModel, runs: Sequence[Ran], since_s: float) -> str:
 
 def write(path: Path, cluster: str, made: Table) -> None:
     """Errors: OSError."""
-    import yaml
-
     model = AdviceTableModel(cluster=cluster, classes=made.rows)
     data = model.model_dump(mode="json", exclude_none=True)
     draft = path.with_name(f".{path.name}.new")
-    draft.write_text(HEADLINE + yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
+    draft.write_text(HEADLINE + as_yaml(data))
     draft.replace(path)
 
 

@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tidegate.cli.options import Output
+from tidegate.core.model.text import printable_lines
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -36,11 +37,29 @@ def in_format(text: str, output: Output) -> str:
     """JSON as it is, or the same as YAML."""
     if output is not Output.YAML:
         return text.rstrip("\n")
-    import yaml
-
     from tidegate.wire.finite import parse_json
 
-    return yaml.safe_dump(parse_json(text), sort_keys=False, allow_unicode=True).rstrip("\n")
+    return as_yaml(parse_json(text)).rstrip("\n")
+
+
+def as_yaml(data: object) -> str:
+    """Names that would write to the terminal, or turn its line around, are spelled out."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        def analyze_scalar(self, scalar: str) -> Any:
+            found = super().analyze_scalar(scalar)
+            if printable_lines(scalar) != scalar:
+                found.allow_flow_plain = found.allow_block_plain = False
+                found.allow_single_quoted = found.allow_block = False
+            return found
+
+        def write_double_quoted(self, text: str, split: bool = True) -> None:
+            self.allow_unicode = printable_lines(text) == text
+            super().write_double_quoted(text, split)
+            self.allow_unicode = True
+
+    return str(yaml.dump(data, Dumper=Dumper, sort_keys=False, allow_unicode=True))
 
 
 def columns(output: Output = Output.TEXT) -> int | None:
