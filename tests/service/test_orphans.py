@@ -8,7 +8,7 @@ from tests.make import instance, node, record, snapshot
 from tests.service.conftest import World
 from tidegate.core.explain.node_report import node_reports
 from tidegate.core.explain.overview import overview
-from tidegate.core.model.ec2 import InstanceState
+from tidegate.core.model.ec2 import SHUT_DOWN, InstanceState
 from tidegate.core.model.events import News, NodeOrphaned, SpotInterruption, StateChange
 from tidegate.core.model.ledger import InterruptionLoss, Phase
 from tidegate.service.control import Looked
@@ -26,9 +26,10 @@ def with_a_node(phase: Phase = Phase.JOINED) -> World:
     return world
 
 
-def until_it_is_gone(world: World) -> list[Looked]:
-    """EC2 has ended it, and the head that is back has let go of it."""
-    world.compute.put(replace(world.compute.everything["i-1"], state=InstanceState.TERMINATED))
+def until_it_is_gone(world: World, why: str = "") -> list[Looked]:
+    """EC2 has ended it, and the head that is back has let go of it. `why`: as EC2 says."""
+    one = replace(world.compute.everything["i-1"], state=InstanceState.TERMINATED)
+    world.compute.put(replace(one, state_reason=why))
     world.clock.advance(600)
     world.report()
     return [world.look() for _ in range(3)]
@@ -46,6 +47,22 @@ def test_it_is_counted_apart_however_its_news_come(batches: list[list[News]]) ->
 
     (sums,) = world.ledger.view().losses
     assert (sums.nodes, sums.orphans) == (0, 1)
+
+
+@pytest.mark.parametrize("news", [[ENDS], []])
+@pytest.mark.parametrize(("why", "taken"), [(SHUT_DOWN, 0), ("Server.SpotInstanceTermination", 1)])
+def test_where_its_word_is_lost_ec2_knows_that_nobody_took_it(
+    news: list[News], why: str, taken: int
+) -> None:
+    """Else spot that was never taken back is learnt to be."""
+    world = with_a_node()
+    world.control().interrupt(news)
+
+    until_it_is_gone(world, why)
+
+    view = world.ledger.view()
+    assert sum(each.nodes for each in view.losses) == (taken if news else 0)
+    assert [each.taken for each in view.pool_history[0].spot] == [pytest.approx(taken, rel=0.01)]
 
 
 def test_its_end_is_a_decision_with_a_code_of_its_own() -> None:

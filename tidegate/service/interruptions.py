@@ -38,14 +38,13 @@ from tidegate.core.model.events import (
     subjects,
 )
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.ledger import Cordon, InterruptionLoss, NodeRecord, Phase
+from tidegate.core.model.ledger import NOT_TAKEN, Cordon, InterruptionLoss, NodeRecord, Phase
 from tidegate.core.model.orders import Order, OrderKind, PendingOrder, plan_of
 from tidegate.core.model.slurm import Reading
 from tidegate.ports import Bus, Clock, Ledger
 from tidegate.service.boot_failures import boot_failures, rest_failed
 
 NO_LOSS = InterruptionLoss()
-NOT_TAKEN = InterruptionLoss(is_taken=False)
 
 
 @frozen

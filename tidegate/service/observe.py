@@ -10,7 +10,7 @@ from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.digest import supersedes
 from tidegate.core.model.ec2 import Instance, Template
 from tidegate.core.model.errors import BadEvent, NotAuthorized, Throttled, TidegateError
-from tidegate.core.model.ledger import NodeRecord
+from tidegate.core.model.ledger import NOT_TAKEN, NodeRecord
 from tidegate.core.model.resting import STARTS
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.market import at_market
@@ -55,14 +55,15 @@ def observe(
     view = ledger.view()
     received, notes = _digest(cluster, bus, view)
     now_s = clock.now_s()
+    instances = _instances(compute, view.nodes)
     snapshot = Snapshot(
         now_s=now_s,
         cluster=at_market(cluster, view.seen_market, now_s),
         epoch=view.epoch,
         digest=received.digest if received else None,
         digest_age_s=received.age_s if received else NEVER_HEARD_S,
-        instances=_instances(compute, view.nodes),
-        nodes=view.nodes,
+        instances=instances,
+        nodes=_as_they_ended(view.nodes, instances),
         launches=view.launches,
         resting=view.resting,
         stuck=view.stuck,
@@ -97,6 +98,19 @@ def _instances(compute: Compute, nodes: Sequence[NodeRecord]) -> tuple[Instance,
         return (*listed, *compute.by_id(missing)) if missing else listed
     except Throttled:  # what is known is enough to buy for jobs, and the next look asks again
         return listed
+
+
+def _as_they_ended(
+    nodes: Sequence[NodeRecord], instances: Sequence[Instance]
+) -> tuple[NodeRecord, ...]:
+    """A node that ended itself says so, which may be lost, and the event of its end is that of any
+    other: EC2 knows that AWS has taken nothing back.
+    """
+    own = {one.instance_id for one in instances if one.has_ended_itself}
+    return tuple(
+        replace(each, interruption_loss=NOT_TAKEN) if each.instance_id in own else each
+        for each in nodes
+    )
 
 
 def _alarms(snapshot: Snapshot, alarms: Alarms | None) -> SeenAlarms | None:

@@ -171,6 +171,8 @@ def template_name(template_id: str, version: str) -> str:
 # Source: EC2 API, "Error codes for the Amazon EC2 API" and StateReason.
 NO_ROOM_CODE = "InsufficientInstanceCapacity"
 NO_ROOM = f"Server.{NO_ROOM_CODE}"
+# The machine was shut down from within: by Tidegate's own watch on it, or by whoever is root there.
+SHUT_DOWN = "Client.InstanceInitiatedShutdown"
 
 
 @frozen
@@ -192,6 +194,11 @@ class Instance:
     @property
     def lacked_room(self) -> bool:
         return self.state_reason == NO_ROOM
+
+    @property
+    def has_ended_itself(self) -> bool:
+        """Nobody took it back, whatever was heard of its end."""
+        return not self.is_alive and self.state_reason == SHUT_DOWN
 
     @property
     def is_alive(self) -> bool:

@@ -71,6 +71,9 @@ class InterruptionLoss:
         )
 
 
+NOT_TAKEN = InterruptionLoss(is_taken=False)
+
+
 @frozen
 class NodeRecord:
     """What the ledger remembers of one instance."""

@@ -107,7 +107,8 @@ def settled(
     known = {each.instance_id for each in nodes} & set(seen.counted)
     for each in nodes:
         name = each.instance_id
-        if name in gone and each.phase is Phase.JOINED and each.ended_at_s is None:
+        is_unexplained = each.ended_at_s is None and each.interruption_loss is None
+        if name in gone and each.phase is Phase.JOINED and is_unexplained:
             at_s.setdefault(name, now_s)  # nobody has announced it
         elif name not in gone and at_s.get(name, now_s) > now_s:
             del at_s[name]
