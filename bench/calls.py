@@ -139,7 +139,9 @@ def _node(name: str, last_busy_at_s: float) -> Node:
 
 
 def afterwards() -> Iterator[tuple[str, Slow]]:
-    """Looks at a thousand nodes that have just joined, and that nothing needs any more."""
+    """Looks at a thousand nodes that have just joined, that nothing needs any more, that Slurm has
+    let go of, and that EC2 has ended.
+    """
     slow = Slow()
     slow.look(singles())
     slow.clock.advance(BOOT_S)
@@ -148,6 +150,10 @@ def afterwards() -> Iterator[tuple[str, Slow]]:
     slow.clock.advance(LONG_S)
     slow.look((), joined(slow, LONG_S))
     yield "1,000 nodes to let go", slow
+    slow.look(())
+    yield "1,000 nodes to end", slow
+    slow.look(())
+    yield "1,000 nodes that have ended", slow
 
 
 def figures() -> Iterator[Figure]:

@@ -11,6 +11,7 @@ from bench.calls import (
     CALLS_MAX,
     CASES,
     LIVES_S,
+    NODES,
     Slow,
     afterwards,
     cluster,
@@ -23,7 +24,7 @@ from local.cloud_resources import CloudNames, create_launch_template
 from tests.make import digest
 from tidegate.adapters.bus import AwsBus
 from tidegate.adapters.dynamodb import DynamoLedger
-from tidegate.adapters.ec2 import Ec2Compute
+from tidegate.adapters.ec2 import FILTER_CHUNK, Ec2Compute
 from tidegate.core.model.ec2 import Template
 from tidegate.core.model.slurm import Job
 from tidegate.service.control import Control
@@ -51,10 +52,14 @@ def test_a_look_is_over_before_its_planner_dies(name: str) -> None:
 
 
 def test_a_thousand_nodes_come_and_go_within_a_planner_s_life() -> None:
+    ids: Counter[str] = Counter()
     for name, slow in afterwards():
-        assert slow.calls["advance_nodes"] + slow.calls["set_orders"] > 0, name
+        ids += Counter({each: slow.calls[each] for each in ("terminate", "by_id")})
+        written = {"advance_nodes", "set_orders", "charge"}
+        assert written & slow.calls.keys(), name
         assert slow.calls.total() <= CALLS_MAX, f"{name}: {slow.calls}"
         assert slow.took_s <= LIVES_S
+    assert ids == {"terminate": NODES // FILTER_CHUNK, "by_id": NODES // FILTER_CHUNK}
 
 
 def test_where_ec2_has_nothing_a_look_is_over_in_time_all_the_same() -> None:

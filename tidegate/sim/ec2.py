@@ -21,11 +21,11 @@ from tidegate.core.model.ec2 import (
 from tidegate.core.model.errors import RequestMismatch, TidegateError
 from tidegate.ports import Answered, Clock
 from tidegate.sim import ec2_refusals
-from tidegate.sim.faults import Faults, effect, no_faults
+from tidegate.sim.faults import Faults, calls, effect, no_faults
 from tidegate.sim.placement import by_priority
 from tidegate.sim.prepaid import Prepaid
 
-PLENTY = 1_000_000
+PLENTY, IDS_MAX = 1_000_000, 200
 
 # How often an answer is read before EC2 has the next request, and how often one whose planner is
 # dead does not reach it.
@@ -155,8 +155,8 @@ class SimCompute:
             return self._told_of(name for name, one in every if one.launch_id in launch_ids)
 
     def by_id(self, instance_ids: Collection[str]) -> tuple[Instance, ...]:
-        with effect(self.faults, "by_id"):
-            return self._told_of(name for name in instance_ids if name in self.everything)
+        chunks = calls(self.faults, "by_id", instance_ids, IDS_MAX)
+        return self._told_of(n for chunk in chunks for n in chunk if n in self.everything)
 
     def _told_of(self, names: Iterable[str]) -> tuple[Instance, ...]:
         since_s = self.clock.now_s() - ENDED_SHOWN_S
@@ -170,9 +170,9 @@ class SimCompute:
     def terminate(self, instance_ids: Sequence[str]) -> None:
         for tell in self.on_terminate:
             tell(tuple(instance_ids))
-        with effect(self.faults, "terminate"):
-            self.terminated.append(tuple(instance_ids))
-            for instance_id in instance_ids:
+        for chunk in calls(self.faults, "terminate", instance_ids, IDS_MAX):
+            self.terminated.append(chunk)
+            for instance_id in chunk:
                 self.end(instance_id)
                 self.forget(instance_id)
 
@@ -184,8 +184,8 @@ class SimCompute:
     def stop(self, instance_ids: Sequence[str]) -> None:
         for tell in self.on_terminate:
             tell(tuple(instance_ids))
-        with effect(self.faults, "stop"):
-            for instance_id in instance_ids:
+        for chunk in calls(self.faults, "stop", instance_ids, IDS_MAX):
+            for instance_id in chunk:
                 self.halt(instance_id, "Client.UserInitiatedShutdown")
 
     def _start(self, request: FleetRequest) -> FleetResult:

@@ -4,8 +4,9 @@ Every simulated port calls its fault hook with `before <method>` and `after <met
 that raises before has prevented the effect; one that raises after has lost the answer only.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import batched
 from typing import Self
 
 type Faults = Callable[[str], None]
@@ -54,6 +55,13 @@ class effect:  # noqa: N801 - it is used as a word of the `with` statement
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         if kind is None and self._faults is not no_faults:
             self._faults("after " + self._method)
+
+
+def calls[T](faults: Faults, method: str, parts: Iterable[T], most: int) -> Iterator[tuple[T, ...]]:
+    """The parts, in as many calls as the adapter makes of them."""
+    for chunk in batched(parts, most, strict=False):
+        with effect(faults, method):
+            yield chunk
 
 
 class Acting:

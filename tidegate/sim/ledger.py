@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import batched
 
 from tidegate.core.model.calendar import OVERRIDE_KEPT_S, ScheduleOverride
 from tidegate.core.model.digest import SEEN_COUNTS_S, Stamp, supersedes
@@ -27,13 +26,13 @@ from tidegate.core.model.snapshot import Epoch
 from tidegate.core.model.stuck import Stuck
 from tidegate.core.offers.spend import day_of, month_of
 from tidegate.ports import COMMIT_MAX, NO_LOSSES, NO_ORDERS, Clock, Finished, LedgerView
-from tidegate.sim.faults import Faults, effect, no_faults
+from tidegate.sim.faults import Faults, calls, effect, no_faults
 
 # A refusal is remembered this long after its time, so that the next one rests longer.
 RESTING_KEPT_S = 3600.0
 
 # DynamoDB takes 100 items in a transaction; a planner may die between two.
-WRITES_MAX = 100
+WRITES_MAX, STRETCHES_MAX = 100, 40
 
 
 @dataclass(slots=True)
@@ -139,13 +138,12 @@ class SimLedger:
         writes: list[NodeRecord | Finished] = []
         for each in finished:
             writes += [*each.nodes, each]
-        for chunk in batched(writes, WRITES_MAX, strict=False):
-            with effect(self.faults, "finish_launches"):
-                for part in chunk:
-                    if isinstance(part, NodeRecord):
-                        self._note(part)
-                    else:
-                        self._close(part)
+        for chunk in calls(self.faults, "finish_launches", writes, WRITES_MAX):
+            for part in chunk:
+                if isinstance(part, NodeRecord):
+                    self._note(part)
+                else:
+                    self._close(part)
 
     def _note(self, node: NodeRecord) -> None:
         known = self.all_nodes.get(node.instance_id)
@@ -178,34 +176,37 @@ class SimLedger:
                 self.all_nodes[node.instance_id] = stopped
 
     def charge(self, stretches: Sequence[Stretch]) -> None:
-        with effect(self.faults, "charge"):
-            for each in stretches:
-                node = self.all_nodes.get(each.instance_id)
-                usd_per_hour = each.next_usd_per_hour
-                if node is None or node.ended_at_s is not None:
-                    continue
-                if node.priced_at_s != each.priced_at_s:
-                    if usd_per_hour is None:
-                        raise Throttled(f"{each.instance_id} has another price than was read")
-                    continue
-                if usd_per_hour is None:
-                    node = replace(node, ended_at_s=each.until_s)
-                else:
-                    prices = self.all_prices.setdefault(each.instance_id, [])
-                    prices.append((each.until_s, node.usd_per_hour))
-                    node = replace(node, usd_per_hour=usd_per_hour, priced_at_s=each.until_s)
-                self.all_nodes[each.instance_id] = node
-                if each.bill:
-                    self.all_bills.append(each.bill)
-                for one in each.charges:
-                    key = one.period, one.scope
-                    before = self.all_spent.get(key)
-                    usd = one.usd + (before.usd if before else 0.0)
-                    self.all_spent[key] = Charge(*key, usd)
-                none = MonthlyLosses(month_of(each.until_s).name, 0, 0.0, 0)
-                before_it = self.all_losses.get(none.month, none)
-                if (after_it := before_it.plus(each)) != before_it:
-                    self.all_losses[none.month] = after_it
+        for chunk in calls(self.faults, "charge", stretches, STRETCHES_MAX):
+            for each in chunk:
+                self._count(each)
+
+    def _count(self, each: Stretch) -> None:
+        node = self.all_nodes.get(each.instance_id)
+        usd_per_hour = each.next_usd_per_hour
+        if node is None or node.ended_at_s is not None:
+            return
+        if node.priced_at_s != each.priced_at_s:
+            if usd_per_hour is None:
+                raise Throttled(f"{each.instance_id} has another price than was read")
+            return
+        if usd_per_hour is None:
+            node = replace(node, ended_at_s=each.until_s)
+        else:
+            prices = self.all_prices.setdefault(each.instance_id, [])
+            prices.append((each.until_s, node.usd_per_hour))
+            node = replace(node, usd_per_hour=usd_per_hour, priced_at_s=each.until_s)
+        self.all_nodes[each.instance_id] = node
+        if each.bill:
+            self.all_bills.append(each.bill)
+        for one in each.charges:
+            key = one.period, one.scope
+            before = self.all_spent.get(key)
+            usd = one.usd + (before.usd if before else 0.0)
+            self.all_spent[key] = Charge(*key, usd)
+        none = MonthlyLosses(month_of(each.until_s).name, 0, 0.0, 0)
+        before_it = self.all_losses.get(none.month, none)
+        if (after_it := before_it.plus(each)) != before_it:
+            self.all_losses[none.month] = after_it
 
     def bills(self, days: Collection[str]) -> tuple[Bill, ...]:
         return tuple(one for one in self.all_bills if day_of(one.until_s).name in days)
@@ -256,18 +257,16 @@ class SimLedger:
 
     def _known(self, method: str, instance_ids: Collection[str]) -> Iterator[NodeRecord]:
         """Those that there are, in as many writes as DynamoDB would need."""
-        for chunk in batched(instance_ids, WRITES_MAX, strict=False):
-            with effect(self.faults, method):
-                yield from (self.all_nodes[one] for one in chunk if one in self.all_nodes)
+        for chunk in calls(self.faults, method, instance_ids, WRITES_MAX):
+            yield from (self.all_nodes[one] for one in chunk if one in self.all_nodes)
 
     def resting(self, keys: Collection[RestKey]) -> tuple[Resting, ...]:
         with effect(self.faults, "resting"):
             return tuple(one for one in self._resting() if one.key in keys)
 
     def rest(self, *resting: Resting) -> None:
-        for chunk in batched(resting, WRITES_MAX, strict=False):
-            with effect(self.faults, "rest"):
-                self.all_resting.update((each.key, each) for each in chunk)
+        for chunk in calls(self.faults, "rest", resting, WRITES_MAX):
+            self.all_resting.update((each.key, each) for each in chunk)
 
     def lift(self, *resting: Resting) -> None:
         with effect(self.faults, "lift"):
