@@ -150,3 +150,57 @@ def test_a_requeue_of_the_other_thread_outlives_a_reading_from_before_it(agent, 
     tick_twice(agent, clock)
 
     assert slurm.did("start") == [("1",)]
+
+
+def relaunched(
+    agent, slurm, clock, *, begins_in_s: float, restarts: int = 1, ran_s: float = 11
+) -> None:
+    """Job 1 was given to a node that did not answer, and Slurm has requeued it."""
+    slurm.put("n1", "ALLOCATED")
+    began = {"node_names": ("n1",), "started_at_s": clock.now - ran_s}
+    slurm.queue("1", "RUNNING", restarts=restarts - 1, **began)
+    agent.tick()
+    slurm.queue("1", "COMPLETING", node_names=("n1",), restarts=restarts)
+    agent.tick()
+    begins_at_s = clock.now + begins_in_s
+    slurm.queue("1", "PENDING", reason="BeginTime", restarts=restarts, begins_at_s=begins_at_s)
+    tick_twice(agent, clock)
+
+
+def test_a_job_that_slurm_could_not_launch_starts_without_its_delay_once(agent, slurm, clock):
+    """Twice in a row it may be the job: Slurm holds it after a few more."""
+    relaunched(agent, slurm, clock, begins_in_s=121)
+    assert slurm.did("start") == [("1",)]
+
+    clock.now += 60
+    relaunched(agent, slurm, clock, begins_in_s=121, restarts=2)
+    assert slurm.did("start") == [("1",)]
+
+    clock.now += 601
+    relaunched(agent, slurm, clock, begins_in_s=121, restarts=3)
+    assert slurm.did("start") == [("1",), ("1",)]
+
+
+@pytest.mark.parametrize("begins_in_s", [30, 3600])
+def test_a_job_whose_user_says_when_it_begins_waits_until_then(agent, slurm, clock, begins_in_s):
+    """It has requeued itself, and set its StartTime."""
+    relaunched(agent, slurm, clock, begins_in_s=begins_in_s)
+
+    assert slurm.did("start") == []
+    assert not agent.is_settling
+
+
+def test_a_job_that_ran_for_long_and_is_preempted_keeps_its_delay(agent, slurm, clock):
+    """At once it could take the node again before who preempts it."""
+    relaunched(agent, slurm, clock, begins_in_s=121, ran_s=600)
+
+    assert slurm.did("start") == []
+
+
+def test_a_job_that_we_requeue_begins_when_its_user_says(agent, slurm, clock):
+    requeued(agent, slurm)
+    slurm.queue("1", "PENDING", reason="BeginTime", begins_at_s=clock.now + 3600)
+
+    tick_twice(agent, clock)
+
+    assert slurm.did("start") == []

@@ -16,7 +16,7 @@ from tidegate.agent.node_orders import Lasting
 from tidegate.agent.orders import Sleep, Worker, batches
 from tidegate.agent.release import Pace
 from tidegate.agent.restarts import Restarts
-from tidegate.core.fleet.resume import fallen, faults
+from tidegate.core.fleet.resume import fallen, faults, relaunched
 from tidegate.core.interruption.heartbeat import Beat, hang
 from tidegate.core.model.digest import Digest, Stamp
 from tidegate.core.model.errors import SlurmUnavailable, TidegateError
@@ -195,10 +195,13 @@ class Agent:
     def _start_requeued(self, reading: Reading, read_at_s: float) -> bool:
         """Cancel the two minutes that Slurm makes requeued jobs wait; whether any is left.
 
-        Those as well that Slurm requeued by itself, since a node of theirs went DOWN.
+        Those as well that Slurm requeued by itself, since a node of theirs went DOWN or gave no
+        answer when they were to start.
         """
         with self._lock:
-            self._restarts.add_new(fallen(self._seen or reading, reading), read_at_s)
+            before = self._seen or reading
+            self._restarts.add_new(fallen(before, reading), read_at_s)
+            self._restarts.add_relaunched(relaunched(before, reading, read_at_s), read_at_s)
             due = self._restarts.due(reading, read_at_s=read_at_s, now_s=self._clock.now_s())
         if due:
             self._slurm.start(due)

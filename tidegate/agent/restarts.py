@@ -8,14 +8,23 @@ from tidegate.core.model.slurm import Job, Reading
 # How long a requeued job is looked after: its old run may take KillWait and an epilog to end.
 CARE_S = 300.0
 
+# Slurm lets a requeued job begin 121 s after the end of its old run (tried on 22.05); what begins
+# later, or much sooner, somebody has said.
+DELAY_S, DELAY_MIN_S = 130.0, 90.0
+
+# A job that Slurm requeues twice within so long may be launched in vain wherever it comes; after
+# `MaxBatchRequeue` of them it is held.
+AGAIN_S = 600.0
+
 
 @dataclass(slots=True)
 class _Requeued:
-    """`waiting_at_s`: when it was first seen to wait, its old run over; None: not since it was
-    last started.
+    """`by_slurm`: without a word of ours, its nodes being up. `waiting_at_s`: when it was first
+    seen to wait, its old run over; None: not since it was last started.
     """
 
     since_s: float
+    by_slurm: bool = False
     waiting_at_s: float | None = None
 
 
@@ -30,6 +39,7 @@ class Restarts:
     """
 
     _jobs: dict[str, _Requeued] = field(default_factory=dict)
+    _by_slurm_at_s: dict[str, float] = field(default_factory=dict)
 
     def add(self, job_ids: Iterable[str], now_s: float) -> None:
         """`now_s`: when they had been requeued."""
@@ -38,6 +48,13 @@ class Restarts:
     def add_new(self, job_ids: Iterable[str], now_s: float) -> None:
         """Those that are not looked after yet."""
         self.add((job_id for job_id in job_ids if job_id not in self._jobs), now_s)
+
+    def add_relaunched(self, job_ids: Iterable[str], now_s: float) -> None:
+        """Those that Slurm requeued by itself, as where their nodes gave no answer in time."""
+        lately = {j: at_s for j, at_s in self._by_slurm_at_s.items() if now_s - at_s < AGAIN_S}
+        new = [job_id for job_id in job_ids if job_id not in self._jobs]
+        self._jobs |= {each: _Requeued(now_s, by_slurm=True) for each in new if each not in lately}
+        self._by_slurm_at_s = lately | dict.fromkeys(new, now_s)
 
     @property
     def are_left(self) -> bool:
@@ -59,7 +76,7 @@ class Restarts:
             is_over = not 0.0 <= now_s - ours.since_s <= CARE_S
             if ours.since_s > read_at_s and not is_over:
                 continue
-            if is_over or job is None or _has_settled(job):
+            if is_over or job is None or _has_settled(job) or _is_to_begin_then(job, ours, now_s):
                 del self._jobs[job_id]
             elif job.is_pending and job.reason.startswith("BeginTime"):
                 if ours.waiting_at_s is None:
@@ -68,6 +85,15 @@ class Restarts:
                     ours.waiting_at_s = None
                     found.append(job_id)
         return sorted(found)
+
+
+def _is_to_begin_then(job: Job, ours: _Requeued, now_s: float) -> bool:
+    """Its time is not Slurm's two minutes, but somebody's wish (StartTime)."""
+    if not (job.is_pending and job.reason.startswith("BeginTime") and job.begins_at_s):
+        return False
+    wait_s = job.begins_at_s - now_s
+    is_first = ours.by_slurm and ours.waiting_at_s is None
+    return wait_s > DELAY_S or (is_first and wait_s < DELAY_MIN_S)
 
 
 def _has_settled(job: Job) -> bool:

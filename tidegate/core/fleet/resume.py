@@ -20,6 +20,9 @@ CLOCKS_DIFFER_S = 60.0
 DEVICE_FAILED = tuple(f"{word}:" for word in KERNELS_WORDS)
 GPU_FAILED, NEURON_FAILED = DEVICE_FAILED
 
+# A launch that is not answered is over after MessageTimeout, or BatchStartTimeout and a ping.
+LAUNCH_S = 120.0
+
 
 @frozen
 class KeptNodes:
@@ -110,6 +113,22 @@ def _said(name: str, node: Node | None) -> str:
         return f"node {name} is gone"
     reason = sentence_of(node.reason) or "no reason given"
     return f"node {name} failed: {reason}"
+
+
+def relaunched(before: Reading, now: Reading, now_s: float) -> tuple[str, ...]:
+    """The jobs that were requeued between two readings and had hardly begun, as where their nodes
+    gave no answer to the launch; a heterogeneous one by its first component.
+
+    Not what ran for long: who is preempted waits two minutes, or it would take the nodes again.
+    """
+    began = {
+        job.job_id: job
+        for job in before.jobs
+        if job.is_running and job.is_requeueable
+        if job.started_at_s is not None and now_s - job.started_at_s <= LAUNCH_S
+    }
+    again = (j for j in now.jobs if j.job_id in began and j.restarts > began[j.job_id].restarts)
+    return tuple(dict.fromkeys(gang_of(job) for job in again))
 
 
 def fallen(before: Reading, now: Reading) -> dict[str, tuple[Job, tuple[str, ...]]]:
