@@ -27,6 +27,14 @@ def test_options_come_over_the_usual_ones(tmp_path: Path) -> None:
     assert "hard" in nfs.options
 
 
+def test_another_word_for_a_usual_option_stands_alone(tmp_path: Path) -> None:
+    """NFS 3 would be asked for beside 4.1, and what is hard would be soft too."""
+    own = {**NFS, "options": ["vers=3", "softerr"]}
+    (nfs,) = load(tmp_path, good({"network": NETWORK, "file_systems": [own]})).file_systems
+
+    assert not {"nfsvers=4.1", "hard"} & set(nfs.options)
+
+
 def test_large_files_come_from_the_bucket_only_where_the_file_names_it(tmp_path: Path) -> None:
     behind = {**S3_FILES, "directory": "/direct", "bucket": "lake/raw/", "read_only": True}
     file = load(tmp_path, good({"network": NETWORK, "file_systems": [S3_FILES, behind]}))
@@ -57,6 +65,10 @@ def test_a_bucket_is_read_only_and_needs_no_network_that_is_there(tmp_path: Path
         ([{**NFS, "nfs": "/export"}], "host:/path, like nas.example.com:/export/data"),
         ([{**NFS, "options": ["rw,suid"]}], "one option of mount, like nconnect=16"),
         ([{**NFS, "options": ["suid"]}], "what lies there makes nobody root"),
+        ([{**NFS, "options": ["vers=9"]}], "vers must be one of 3, 4, 4.0, 4.1, 4.2, is 9"),
+        ([{**NFS, "options": ["nconnect=64"]}], "nconnect must be one of 1-16, is 64"),
+        ([{**NFS, "options": ["proto=tpc"]}], "proto must be one of tcp, tcp6"),
+        ([{**NFS, "options": ["timeo=1m"]}], "timeo must be a number, is 1m"),
         ([{**EFS, "directory": "/etc"}], "file_systems[0].directory"),
         ([{**EFS, "directory": "/shared"}], "/shared, and shared_dir has /shared: neither may lie"),
         ([{**EFS, "directory": "/shared/data"}], "and shared_dir has /shared: neither may lie in"),

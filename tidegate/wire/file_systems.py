@@ -30,6 +30,24 @@ NFS_OPTIONS = (
     "noresvport",
 )
 
+# Another word for one of these, or its opposite: both on one line would depend on who reads it.
+_INSTEAD = {"vers": "nfsvers", "soft": "hard", "softerr": "hard", "resvport": "noresvport"}
+# Source: nfs(5). The mount would fail, and with it each boot.
+_VERSIONS = ("3", "4", "4.0", "4.1", "4.2")
+_OPTION_WORDS = {
+    "vers": _VERSIONS,
+    "nfsvers": _VERSIONS,
+    "proto": ("tcp", "tcp6", "udp", "udp6", "rdma", "rdma6"),
+    "sec": ("sys", "krb5", "krb5i", "krb5p", "none"),
+    "lookupcache": ("all", "none", "pos", "positive"),
+    "local_lock": ("all", "flock", "posix", "none"),
+    "nconnect": tuple(map(str, range(1, 17))),
+}
+_OPTION_NUMBERS = (
+    *("rsize", "wsize", "timeo", "retrans", "retry", "port", "mountport", "actimeo", "acregmin"),
+    *("acregmax", "acdirmin", "acdirmax"),
+)
+
 
 # Source: S3 user guide, "General purpose bucket naming rules"; of keys what needs no quoting.
 S3Place = Annotated[
@@ -130,6 +148,8 @@ class FileSystemModel(Section):
         keys = [each.partition("=")[0] for each in self.options]
         if {"exec", "suid", "dev"} & set(keys):
             raise ValueError("options: what lies there makes nobody root (nosuid, nodev)")
+        for key, _, value in (each.partition("=") for each in self.options):
+            _check_option(key, value)
         if self.bucket and not self.s3_files:
             raise ValueError("bucket: the one behind s3_files; to mount a bucket itself, say s3")
         if self.s3 and self.security_group:
@@ -159,11 +179,22 @@ class FileSystemModel(Section):
         mode = ("ro",) if self.read_only or self.s3 else ()
         if self.nfs:
             given = {each.partition("=")[0] for each in self.options}
+            given |= {_INSTEAD[each] for each in given & _INSTEAD.keys()}
             usual = (each for each in NFS_OPTIONS if each.partition("=")[0] not in given)
             return (*usual, *self.options, *mode)
         # Source: README of efs-utils, "S3 Files-specific Mount Options".
         is_through = self.s3_files and not self.bucket
         return ("nodirects3read", *mode) if is_through else mode
+
+
+def _check_option(key: str, value: str) -> None:
+    """Errors: ValueError, for what no client of NFS takes."""
+    words = _OPTION_WORDS.get(key)
+    if words and value not in words:
+        most = f"{words[0]}-{words[-1]}" if key == "nconnect" else ", ".join(words)
+        raise ValueError(f"options: {key} must be one of {most}, is {value or 'nothing'}")
+    if key in _OPTION_NUMBERS and not (value.isascii() and value.isdigit()):
+        raise ValueError(f"options: {key} must be a number, is {value or 'nothing'}")
 
 
 FileSystems = Annotated[tuple[FileSystemModel, ...], at_most(FILE_SYSTEMS_MAX)]
