@@ -32,7 +32,10 @@ ALL = {
     "root_only": True,
     "req_resv": True,
 }
-SLURM = {"accounting": True, "settings": {"PreemptType": "preempt/partition_prio"}}
+SLURM = {
+    "accounting": True,
+    "settings": {"PreemptType": "preempt/partition_prio", "PreemptMode": "REQUEUE"},
+}
 LINE = (
     "Default=YES MaxTime=2880 State=DRAIN AllowGroups=ml,hpc AllowAccounts=lab,sub AllowQos=gold"
     " QOS=small PriorityTier=10 PriorityJobFactor=100 MinNodes=1 MaxNodes=4 DefCpuPerGPU=4"

@@ -85,7 +85,24 @@ def test_dates_of_reservations_are_those_that_ec2_could_have(
     [
         ("PriorityType", "priority/multi", "must be priority/multifactor or priority/basic"),
         ("PreemptMode", "REQUEUE,NOPE", "must be off or cancel or requeue or suspend or gang"),
-        ("PreemptMode", "REQUEUE,GANG", ""),
+        ("PreemptMode", "gang", ""),
+        ("PreemptMode", "REQUEUE,GANG", "nothing says who goes before whom"),
+        ("PreemptType", "preempt/qos", "PreemptMode says no way"),
+        ("PreemptType", "preempt/none", ""),
+        ("SlurmdTimeout", "1", "must be 10 or more, is 1: a node that says nothing for so long"),
+        ("SlurmdTimeout", "0", ""),
+        ("SlurmdTimeout", "600", ""),
+        ("MessageTimeout", "1", "must be 5 or more, is 1"),
+        ("MessageTimeout", "60", ""),
+        ("ResumeTimeout", "30", "must be 60 or more, is 30: a node that takes longer to reboot"),
+        ("PrologEpilogTimeout", "5", "must be 10 or more, is 5"),
+        ("BatchStartTimeout", "0", "must be 5 or more, is 0"),
+        ("MaxStepCount", "0", "must be 1-4294967295"),
+        ("FirstJobId", "0", "must be 1-4294967295"),
+        ("PrologFlags", "Alloc,Contian", "must be alloc or contain or deferbatch"),
+        ("PrologFlags", "X11,NoHold", ""),
+        ("SlurmdDebug", "loud", "must be quiet or fatal"),
+        ("SlurmdDebug", "debug2", ""),
         ("EnforcePartLimits", "maybe", "must be all or any or no"),
         ("EnforcePartLimits", "ALL", ""),
         ("SchedulerType", "backfill", ""),
@@ -116,6 +133,79 @@ def test_a_static_line_whose_names_are_no_list_is_refused(tmp_path: Path, names:
     (said,) = problems(tmp_path, good({"slurm.static": lines}))
 
     assert f"slurm.static[0] {names} is no list of names" in " ".join(said.split())
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["NodeName=old1 Foo=3"], "Foo is nothing that a line of NodeName has"),
+        (["NodeName=old1 RealMemry=3"], "did you mean RealMemory?"),
+        (["PartitionName=old Nodes=old1 Foo=3"], "Foo is nothing that a line of PartitionName"),
+        (["NodeName=old1 CPUs=many"], "CPUs must be a number, is many"),
+        (["PartitionName=old Nodes=old1 Default=maybe"], "Default must be yes or no, is maybe"),
+        (["NodeName=old[1-3] CPUs=8", "NodeName=old[03,3],x CPUs=8"], "NodeName old3 is there twi"),
+        (["NodeName=a,a CPUs=8"], "NodeName a is there twice"),
+        (["PartitionName=x Nodes=a", "PartitionName=x Nodes=b"], "PartitionName x is there twice"),
+        (["NodeName=a cpus=8 State=UNKNOWN", "PartitionName=a Nodes=a MaxTime=2-0"], ""),
+        (["NodeName=DEFAULT CPUs=8", "NodeName=a", "NodeName=DEFAULT CPUs=9", "NodeName=b"], ""),
+        (["NodeName=r[1-2]n[1-9] CPUs=8", "NodeName=r[1-2]n[1-9] CPUs=8"], ""),  # Slurm's to see
+    ],
+)
+def test_static_lines_that_slurmctld_would_end_at_are_refused(
+    tmp_path: Path, lines: list[str], said: str
+) -> None:
+    data = good({"slurm.static": lines})
+
+    if not said:
+        assert load(tmp_path, data).slurm.static == tuple(lines)
+        return
+    assert said in " ".join(" ".join(problems(tmp_path, data)).split())
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("JobSubmitPlugins", "nope", "names nope, which no release of Slurm brings"),
+        ("JobSubmitPlugins", "lau", "did you mean lua?"),
+        ("JobSubmitPlugins", "throttle,all_partitions", ""),
+        ("JobSubmitPlugins", "lua", "slurmctld does not start without /etc/slurm/job_submit.lua"),
+        ("TaskPlugin", "task/cgroup,task/mine", "names task/mine, which no release"),
+        ("PrologSlurmctld", "/opt/site/prolog", "which nothing in this file brings to the head"),
+        ("PrologSlurmctld", "/shared/prolog", ""),
+        ("MailProg", "/usr/bin/mail", ""),
+        ("TaskEpilog", "/opt/site/epilog", "which nothing in this file brings to nodes"),
+        ("SlurmdTimeout", "0", "keeps its jobs, with 0 for ever"),
+        ("SlurmdTimeout", "900", "a dead node of which EC2 says nothing"),
+        ("SlurmdTimeout", "300", ""),
+    ],
+)
+def test_what_a_site_may_mean_is_told_and_taken(
+    tmp_path: Path, key: str, value: str, said: str
+) -> None:
+    told = " ".join(load(tmp_path, good({f"slurm.settings.{key}": value})).notes)
+
+    assert (said in told) if said else key not in told
+
+
+def test_what_a_hook_may_bring_is_not_told(tmp_path: Path) -> None:
+    data = good({"slurm.settings.PrologSlurmctld": "/opt/site/prolog"})
+    data["hooks"] = {"on_head_configured": [{"inline": "#!/bin/sh\nexit\n"}]}
+
+    assert "PrologSlurmctld" not in " ".join(load(tmp_path, data).notes)
+
+
+@pytest.mark.parametrize("port", [0, 65536, 99999])
+def test_a_port_that_nobody_listens_on_is_refused(tmp_path: Path, port: int) -> None:
+    directory = {"search_base": "dc=example,dc=com", "uris": [f"ldaps://ldap.example.com:{port}"]}
+    hook = {"source": f"https://example.com:{port}/x", "sha256": "0" * 64}
+    data = good({"directory": directory, "hooks": {"on_head_configured": [hook]}})
+
+    said = " ".join(problems(tmp_path, data))
+
+    assert "directory.uris[0]" in said
+    assert "hooks.on_head_configured[0].source" in said
+    directory["uris"] = ["ldaps://ldap.example.com:65535"]
+    load(tmp_path, good({"directory": directory}))
 
 
 def test_a_subnet_is_in_one_zone(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ _TEXT = r"^[^\x00-\x1f\x7f]{1,512}$"
 LdapUri = Annotated[
     str,
     Field(
-        pattern=r"^ldaps?://[A-Za-z0-9.-]+(:\d{1,5})?$",
+        pattern=rf"^ldaps?://[A-Za-z0-9.-]+(:{names.PORT})?$",
         json_schema_extra={"x-expected": "like ldaps://ldap.example.com"},
     ),
 ]

@@ -8,6 +8,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from tidegate.core.model.frozen import frozen
+from tidegate.wire.names import PORT
 from tidegate.wire.section import Section, at_most
 
 # They go to nodes in user data, of which EC2 takes 16 KiB.
@@ -25,7 +26,7 @@ HookSource = Annotated[
     str,
     Field(
         pattern=r"^(s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/[A-Za-z0-9!_.()/=+@-]+"
-        r"|https?://[A-Za-z0-9.-]+(:\d{1,5})?/[A-Za-z0-9_.~/?=&%+@-]*)$",
+        rf"|https?://[A-Za-z0-9.-]+(:{PORT})?/[A-Za-z0-9_.~/?=&%+@-]*)$",
         json_schema_extra={"x-expected": "like s3://bucket/key or https://host/path"},
     ),
 ]

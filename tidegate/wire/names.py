@@ -1,6 +1,5 @@
 """The kinds of names in a cluster file, and what each must look like."""
 
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, TypeVar
@@ -15,6 +14,7 @@ from tidegate.wire.problems import shown
 from tidegate.wire.section import at_most
 from tidegate.wire.selection import check_instance_type, is_pattern
 from tidegate.wire.slurm_settings import own_setting
+from tidegate.wire.static_lines import static_line
 
 TESTED_SLURM_VERSIONS = ("22.05", "23.11", "24.11", "25.05", "25.11", "26.05")
 
@@ -58,9 +58,6 @@ def _slurm_version(value: str) -> str:
     raise ValueError(f"must be {tested}, is {shown(value)}")
 
 
-_HOSTLIST = re.compile(r"[^\[\]]*(\[[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*\][^\[\]]*)*")
-
-
 def _instance_type(value: str) -> str:
     if is_pattern(value):
         raise ValueError(f"{value} is a pattern; name one instance type")
@@ -97,18 +94,13 @@ def no_twins(values: object) -> object:
     return values
 
 
-def _static_line(value: str) -> str:
-    """Errors: ValueError, for a list of names that slurmctld would end at."""
-    names = value.split(" ", 1)[0].partition("=")[2]
-    if not _HOSTLIST.fullmatch(names):
-        raise ValueError(f"{shown(names)} is no list of names like old[1-2] or old1,old2")
-    return value
-
-
 def _pattern(pattern: str, expected: str) -> object:
     """A pattern, and the words that stand for it in messages."""
     return Field(pattern=pattern, json_schema_extra={"x-expected": expected})
 
+
+# Of a URL; nobody listens on one that is higher.
+PORT = r"([1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5])"
 
 _FEATURE_WORDS = "lower-case letters, digits, - and _, first a letter, at most 31"
 
@@ -180,7 +172,7 @@ RoleArn = Annotated[
 RoleName = Annotated[str, _pattern(r"^[A-Za-z0-9+=,.@_-]{1,64}$", "an IAM role's name")]
 HostName = Annotated[str, _pattern(r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$", "a host's name")]
 ProxyUrl = Annotated[
-    str, _pattern(r"^https?://[A-Za-z0-9.-]+(:\d{1,5})?/?$", "like http://proxy.example:3128")
+    str, _pattern(rf"^https?://[A-Za-z0-9.-]+(:{PORT})?/?$", "like http://proxy.example:3128")
 ]
 ProxyHost = Annotated[str, _pattern(r"^[A-Za-z0-9*.:/-]+$", "a host, a domain or a network")]
 NodeImage = Annotated[
@@ -236,7 +228,7 @@ StaticLine = Annotated[
         r"^(NodeName|PartitionName|NodeSet|DownNodes)=[^\s=#]+( [A-Za-z]+=[^\s#]+)*$",
         "a line that begins with NodeName=, PartitionName=, NodeSet= or DownNodes=",
     ),
-    AfterValidator(_static_line),
+    AfterValidator(static_line),
 ]
 AccountName = Annotated[
     str,

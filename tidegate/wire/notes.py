@@ -9,6 +9,10 @@ from tidegate.wire.models import ClusterModel
 from tidegate.wire.node_models import OS_OF_IMAGE
 from tidegate.wire.pool_models import PoolModel
 
+_ON_HEAD = ("prologslurmctld", "epilogslurmctld", "resvprolog", "resvepilog", "mailprog")
+_ON_NODES = ("taskprolog", "taskepilog", "healthcheckprogram", "unkillablestepprogram")
+_OF_THE_SYSTEM = ("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/etc/tidegate/")
+
 
 def notes(model: ClusterModel, cluster: Cluster) -> Iterator[str]:
     """Sentences for whoever wrote the file, each with what to say instead."""
@@ -16,6 +20,7 @@ def notes(model: ClusterModel, cluster: Cluster) -> Iterator[str]:
     yield from model.slurm.notes()
     yield from model.network.notes()
     yield from _unreachable_packages(model)
+    yield from _programs_of_nobody(model)
     yield from _large_jobs(model)
     for name, pool in model.pools.items():
         yield from _of_pool(model, name, pool)
@@ -57,6 +62,26 @@ def _unreachable_packages(model: ClusterModel) -> Iterator[str]:
             " is not reached by network.endpoints: no node would join; name an image of yours that"
             " holds them (docs/images.md), or set network.nat"
         )
+
+
+def _programs_of_nobody(model: ClusterModel) -> Iterator[str]:
+    """What slurm.conf has run, and nothing in the file can have brought to where that is."""
+    every = [model.hooks, *(pool.hooks for pool in model.pools.values())]
+    on_nodes = any(each.on_node_start or each.on_node_configured for each in every)
+    on_nodes = on_nodes or any(pool.image for pool in model.pools.values())
+    brought = dict.fromkeys(_ON_HEAD, bool(model.hooks.on_head_configured))
+    brought |= dict.fromkeys(_ON_NODES, on_nodes)
+    shared = (model.shared_dir, *(each.directory for each in model.file_systems))
+    there = (*_OF_THE_SYSTEM, *(f"{each}/" for each in shared))
+    for name, value in model.slurm.settings.items():
+        is_lacking = model.image in OS_OF_IMAGE and not brought.get(name.lower(), True)
+        if is_lacking and value.startswith("/") and not value.startswith(there):
+            where, hook = ("the head", "head") if name.lower() in _ON_HEAD else ("nodes", "node")
+            yield (
+                f"slurm.settings.{name} is {value}, which nothing in this file brings to {where}:"
+                f" have hooks.on_{hook}_configured put it there, or keep it below"
+                f" {model.shared_dir}"
+            )
 
 
 def _large_jobs(model: ClusterModel) -> Iterator[str]:

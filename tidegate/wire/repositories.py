@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from tidegate.wire.names import PORT
 from tidegate.wire.section import Section
 
 # The systems on which Tidegate installs packages, in the words of `software.os`.
@@ -12,7 +13,7 @@ type InstalledOs = Literal["ubuntu24.04", "ubuntu22.04", "al2023"]
 # Of the Slurm that each system has itself; the others' is too old, or there is none.
 OWN_SLURM = {"ubuntu24.04": "23.11"}
 
-_HTTPS = r"https://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._~+-]+)*"
+_HTTPS = rf"https://[A-Za-z0-9.-]+(:{PORT})?(/[A-Za-z0-9._~+-]+)*"
 # A whole bucket is none: machines may list and read what the file names and no more.
 _S3 = r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9][A-Za-z0-9._-]*)+"
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tidegate.wire.deployment import Nat
 from tidegate.wire.parts import Parts
 from tidegate.wire.problems import Problem
-from tidegate.wire.slurm_settings import why_slurm_ends
+from tidegate.wire.slurm_settings import why_preemption_ends, why_slurm_ends
 
 
 def _boots_in_time(parts: Parts) -> Iterator[Problem]:
@@ -70,6 +70,9 @@ def _slurm_takes(parts: Parts) -> Iterator[Problem]:
         for name, value in getattr(parts.slurm, option).items():
             if reason := why_slurm_ends(name, value, parts.slurm.version, file):
                 yield Problem(("slurm", option, name), reason)
+    name, reason = why_preemption_ends(parts.slurm.settings)
+    if name:
+        yield Problem(("slurm", "settings", name), reason)
 
 
 def _logs_find_a_way(parts: Parts) -> Iterator[Problem]:

@@ -5,12 +5,14 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
+from tidegate.core.interruption.save import OUTLIVED_S
 from tidegate.core.model.cluster import DEFAULT_HEALTH_REASONS
 from tidegate.wire import names
 from tidegate.wire.advice import AdviceModel
 from tidegate.wire.repositories import InstalledOs, RepositoryModel
 from tidegate.wire.section import Section
-from tidegate.wire.slurm_settings import usable_settings
+from tidegate.wire.slurm_settings import unshipped_plugins, usable_settings
+from tidegate.wire.static_lines import no_name_twice
 
 JOB_SUBMIT = "jobsubmitplugins"
 TOPOLOGY_PLUGIN = "topologyplugin"
@@ -43,7 +45,7 @@ class SlurmModel(Section):
         description="what the drain reasons of your own health checks begin with: such nodes are"
         " replaced, those that a person drains are kept",
     )
-    static: tuple[names.StaticLine, ...] = Field(
+    static: Annotated[tuple[names.StaticLine, ...], AfterValidator(no_name_twice)] = Field(
         default=(),
         description="lines of slurm.conf for nodes and partitions that are not Tidegate's:"
         " it leaves them alone",
@@ -128,9 +130,28 @@ class SlurmModel(Section):
         for key, does in _GUARDS.items():
             if key in limits and limits[key][1] in _OFF:
                 yield f"slurm.cgroup.{limits[key][0]} is {limits[key][1]}: {does}"
+        for plugin in unshipped_plugins(self.settings):
+            yield f"slurm.settings.{plugin}"
+        if self._has_own_lua:
+            yield (
+                f"slurm.settings.{said[JOB_SUBMIT][0]} has lua: slurmctld does not start without"
+                " /etc/slurm/job_submit.lua, and hooks come later: have it in the head's image"
+            )
+        silent, silent_s = said.get("slurmdtimeout", ("", ""))
+        is_bound = silent_s.isdigit() and 0 < int(silent_s[:9]) <= OUTLIVED_S
+        if silent and not is_bound:
+            yield (
+                f"slurm.settings.{silent} is {silent_s}: as long a dead node of which EC2 says"
+                " nothing keeps its jobs, with 0 for ever; Tidegate's own line says 120"
+            )
         interval, every_s = said.get("healthcheckinterval", ("", ""))
         if every_s.strip() == "0":
             yield f"slurm.settings.{interval} is 0: Slurm never runs its health check"
+
+    @property
+    def _has_own_lua(self) -> bool:
+        named = next((v for k, v in self.settings.items() if k.lower() == JOB_SUBMIT), "")
+        return "lua" in named.lower().split(",")
 
     def repository(self, os: str) -> RepositoryModel | None:
         """Where images of this system get the release from; None: the file does not say."""

@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -38,8 +38,13 @@ _SILENT_LOGS = ("quiet", "fatal", "error", "0", "1", "2")
 # Cores and memory of a node are given out one by one: so the planner packs.
 _CONSUMABLE = ("cr_core_memory", "cr_cpu_memory")
 
+_ENDS = "else slurmctld would not start"
 _BITS = {"number16": 16, "number32": 32, "number64": 64}
 _WITHOUT_BOUND = ("unlimited", "infinite")
+_LEVELS = (
+    *("quiet", "fatal", "error", "info", "verbose", "debug", "debug2", "debug3", "debug4"),
+    *("debug5", *map(str, range(10))),
+)
 # What a setting may be, of all releases: slurmctld ends at any other. Sources: slurm.conf(5) of
 # 22.05 to 26.05, the plugins of these releases.
 _WORDS = {
@@ -55,13 +60,47 @@ _WORDS = {
     "preemptmode": ("off", "cancel", "requeue", "suspend", "gang", "within"),
     "preempttype": ("preempt/none", "preempt/partition_prio", "preempt/qos"),
     "prioritytype": ("priority/multifactor", "priority/basic"),
+    "prologflags": (
+        *("alloc", "contain", "deferbatch", "forcerequeueonfail", "nohold", "runinjob", "serial"),
+        "x11",
+    ),
     "schedulertype": ("sched/backfill", "sched/builtin"),
+    "slurmctlddebug": _LEVELS,
+    "slurmddebug": _LEVELS,
 }
-_AT_LEAST_ONE = ("maxjobcount",)
+_AT_LEAST_ONE = ("maxjobcount", "firstjobid", "maxstepcount")
+# What would end or send away what is well. Slurm takes any number; its own are 10 s and more.
+_LEAST_S = {
+    "slurmdtimeout": (10, "a node that says nothing for so long is DOWN, and its jobs run again"),
+    "messagetimeout": (5, "what slurmctld and its nodes answer later is lost"),
+    "batchstarttimeout": (5, "a job whose script takes longer to start is taken for lost"),
+    "tcptimeout": (1, "no connection is made in time"),
+    "resumetimeout": (60, "a node that takes longer to reboot is DOWN"),
+    **dict.fromkeys(
+        ("prologepilogtimeout", "prologtimeout", "epilogtimeout"),
+        (10, "a node whose Prolog or Epilog takes longer, and ours asks its GPUs, is drained"),
+    ),
+}
+_NOT_AT_ALL = ("slurmdtimeout",)  # 0: no node is ever found silent
+_PREEMPTS = {"cancel", "requeue", "suspend"}
+# Source: the packages of 22.05, 24.11 and 26.05; slurm.conf(5).
+_PLUGINS = {
+    "jobsubmitplugins": (
+        *("all_partitions", "cray_aries", "defaults", "logging", "lua", "partition", "pbs"),
+        *("require_timelimit", "throttle"),
+    ),
+    "clifilterplugins": ("lua", "none", "syslog", "user_defaults"),
+    "nodefeaturesplugins": ("helpers", "knl_cray", "knl_generic"),
+    "prepplugins": ("script",),
+    "taskplugin": ("affinity", "cgroup", "cray_aries", "none"),
+    "mcsplugin": ("account", "group", "label", "none", "user"),
+    "switchtype": ("cray_aries", "generic", "hpe_slingshot", "none", "nvidia_imex"),
+    "burstbuffertype": ("datawarp", "lua", "none"),
+}
 # The one folder that is there on each head and belongs to slurmctld.
 _COMPLETIONS = re.compile(r"/var/log/slurm/[A-Za-z0-9_-][A-Za-z0-9._-]*")
 _DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
-_YES_OR_NO = ("yes", "no", "true", "false", "up", "down", "1", "0")
+YES_OR_NO = ("yes", "no", "true", "false", "up", "down", "1", "0")
 
 
 @frozen
@@ -145,7 +184,7 @@ def why_slurm_ends(name: str, value: str, version: str, file: str = "slurm.conf"
         when = f"until {known.until}" if known.until and known.until < version else ""
         when = when or f"from {known.since} on"
         return f"Slurm {version} does not know it, {ends}: it is there {when}; leave it out"
-    if known.kind == "yes-no" and value.lower() not in _YES_OR_NO:
+    if known.kind == "yes-no" and value.lower() not in YES_OR_NO:
         return f"must be yes or no, is {value}: {ends}"
     if known.kind == "decimal" and not _DECIMAL.fullmatch(value):
         return f"must be a number, is {value}: {ends}"
@@ -153,12 +192,56 @@ def why_slurm_ends(name: str, value: str, version: str, file: str = "slurm.conf"
         plain = {each.rpartition("/")[2] for each in value.lower().split(",")}
         if not plain <= {each.rpartition("/")[2] for each in words}:
             return f"must be {' or '.join(words)}, is {value}: {ends}"
+    if reason := _is_too_short(name.lower(), value):
+        return reason
     if known.kind in _BITS and value.lower() not in _WITHOUT_BOUND:
         most, least = 2 ** _BITS[known.kind] - 1, int(name.lower() in _AT_LEAST_ONE)
         is_number = value.isascii() and value.isdigit()
         if not is_number or not least <= int(value[:30]) <= most:
             return f"must be {least}-{most}, is {value}: {ends}"
     return ""
+
+
+def _is_too_short(name: str, value: str) -> str:
+    """What is against so short a time; "": it may be meant."""
+    least_s, why = _LEAST_S.get(name, (0, ""))
+    is_short = value.isascii() and value.isdigit() and int(value[:30]) < least_s
+    if not is_short or (int(value) == 0 and name in _NOT_AT_ALL):
+        return ""
+    return f"must be {least_s} or more, is {value}: {why}"
+
+
+def why_preemption_ends(settings: Mapping[str, str]) -> tuple[str, str]:
+    """Which of its two lines slurmctld would end at, and why; "" and "": it takes both.
+
+    Source: Slurm 22.05, tried.
+    """
+    said = {name.lower(): (name, value.lower()) for name, value in settings.items()}
+    of_type, kind = said.get("preempttype", ("PreemptType", "preempt/none"))
+    of_mode, mode = said.get("preemptmode", ("PreemptMode", "off"))
+    does = set(mode.split(",")) & _PREEMPTS
+    if kind.rpartition("/")[2] == "none":
+        text = f"{mode}, and nothing says who goes before whom: say PreemptType too, like"
+        return (of_mode, f"{text} preempt/partition_prio, {_ENDS}") if does else ("", "")
+    if not does:
+        text = f"{kind}, and PreemptMode says no way: take cancel, requeue or suspend,gang"
+        return of_type, f"{text}, {_ENDS}"
+    if "suspend" in does and "gang" not in mode.split(","):
+        return of_mode, f"{mode}: suspend needs gang beside it (suspend,gang), {_ENDS}"
+    return "", ""
+
+
+def unshipped_plugins(settings: Mapping[str, str]) -> Iterator[str]:
+    """Plugins that Slurm's packages do not bring, each as a sentence that begins with its line."""
+    for name, value in settings.items():
+        shipped = _PLUGINS.get(name.lower())
+        for word in value.split(",") if shipped else ():
+            if word.rpartition("/")[2].lower() not in (shipped or ()):
+                near = did_you_mean(word.rpartition("/")[2], shipped or ())
+                yield (
+                    f"{name} names {word}, which no release of Slurm brings: its daemons end where"
+                    f" your images or packages lack that plugin{near}"
+                )
 
 
 def _is_of(known: Known, version: str) -> bool:
