@@ -198,7 +198,7 @@ _OF_PLANS = (
         becomes(
             "core.fleet.judge:_judge_registered",
             "Judged(_1, Use.LEAVING, _, reason=_2)",
-            "_end(_1, _2)",
+            "_end(_1, snapshot, _2)",
         ),
     ),
     fault(
@@ -211,10 +211,10 @@ _OF_PLANS = (
     ),
     fault(
         "what Slurm has released is not terminated",
-        becomes("core.fleet.judge:_judge", "_end(_1, RELEASED)", "Judged(_1, Use.NONE)"),
+        becomes("core.fleet.judge:_judge", "_end(_1, _2, RELEASED)", "Judged(_1, Use.NONE)"),
         becomes(
             "core.fleet.judge:_judge",
-            "_end(_1, 'Slurm no longer knows this node')",
+            "_end(_1, _2, 'Slurm no longer knows this node')",
             "Judged(_1, Use.NONE)",
         ),
     ),

@@ -39,7 +39,7 @@ FAULTS_OF_DOING = (
     fault(
         "a node that ended is counted twice",
         always("service.apply:Applier._charge", "_.ended_at_s is None"),
-        never("sim.ledger:SimLedger.charge", "_.ended_at_s is not None"),
+        never("sim.ledger:SimLedger._count", "_.ended_at_s is not None"),
     ),
     # -- service: what AWS says --------------------------------------------------------------
     fault(

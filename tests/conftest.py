@@ -78,7 +78,17 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 
 # What takes longest begins first, and so ends before the rest: folders, and files.
-LONGEST = ("e2e", "boot", "stack", "contracts", "test_remote_write", "sim", "cdk", "local")
+LONGEST = (
+    "test_together_contract",
+    "e2e",
+    "boot",
+    "stack",
+    "contracts",
+    "test_remote_write",
+    "sim",
+    "cdk",
+    "local",
+)
 
 
 def _begins(path: Path) -> int:

@@ -199,6 +199,6 @@ def test_of_several_jobs_the_array_whose_tasks_slurm_names_was_refused(tasks, re
     said = f"{tasks}: Invalid feature specification"
 
     def run(argv: Sequence[str], timeout_s: float) -> Finished:
-        return Finished(1, "", f"scontrol: error: {said}\n")
+        return Finished(1, "", f"{said}\n9_1-2: No error\n")
 
     assert SlurmCli(run).constrain(["7", "9"], "t4") == {refused: "Invalid feature specification"}

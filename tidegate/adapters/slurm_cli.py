@@ -37,6 +37,7 @@ SIGNAL_TIMEOUT_S = 8.0
 JOBS_AT_ONCE = 200
 
 _FOR_JOB = re.compile(r"^(?:scontrol: error: )?(.+) for job ([0-9]+(?:_[0-9]+)?)$", re.MULTILINE)
+_NO_ERROR = "No error"
 # Of an array the tasks: `7_0`, or all that wait, `7_0-2,5`.
 _TASKS = re.compile(r"^(?:scontrol: error: )?([0-9]+)_([][0-9,%-]+): (.+)$", re.MULTILINE)
 _KILL = re.compile(r"on job id ([0-9]+(?:_[0-9]+)?): (.+)$", re.MULTILINE)
@@ -388,6 +389,7 @@ def _job_errors(done: Finished) -> dict[str, str]:
     of_arrays = {
         f"{array}_{tasks}" if tasks.isdecimal() else array: why
         for array, tasks, why in _TASKS.findall(text)
+        if why != _NO_ERROR  # beside the tasks that it refused it names the others
     }
     return {job_id: why for why, job_id in _FOR_JOB.findall(text)} | of_arrays
 
