@@ -198,7 +198,7 @@ _OF_PLANS = (
         becomes(
             "core.fleet.judge:_judge_registered",
             "Judged(_1, Use.LEAVING, _, reason=_2)",
-            "_end(_1, snapshot, _2)",
+            "Judged(_1, Use.NONE, (Terminate((_1.instance_id,), _2),))",
         ),
     ),
     fault(

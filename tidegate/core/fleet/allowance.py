@@ -93,9 +93,13 @@ def is_leaving(judged: Judged, snapshot: Snapshot) -> bool:
         return _is_told(member, snapshot)
     if judged.disruption and not _is_told(member, snapshot):
         return member.node is not None and member.node.state.is_drain
+    if member.node is not None:
+        return True
+    if member.instance is not None:
+        return member.instance.is_alive
     # EC2 may not show yet what sickened as it joined, and ends by this plan.
-    may_live = member.was_released if member.instance is None else member.instance.is_alive
-    return member.node is not None or may_live
+    lag_s = snapshot.cluster.timings.describe_lag_s
+    return member.was_released and not member.is_gone(snapshot.now_s, lag_s)
 
 
 def _was_let_go(member: Member) -> bool:
