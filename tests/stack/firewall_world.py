@@ -35,7 +35,7 @@ while True:
     for key, _ in chosen.select():
         key.fileobj.accept()
 """
-WAIT_S = 1
+WAIT_S = 3  # a start of bash, where 64 of them start at once on a busy machine
 DNS = 53
 
 
