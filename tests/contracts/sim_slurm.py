@@ -15,15 +15,24 @@ from tidegate.sim.clock import SimClock
 from tidegate.sim.slurm import SimSlurm
 from tidegate.sim.slurm_parts import SimNode, Submit
 
-STEP_S = 0.5
+STEP_S, LONGEST_STEP_S = 0.5, 8.0
 
 
 class TickingSlurm(SimSlurm):
-    """Half a second passes with every look, so that waiting for something works."""
+    """Time passes with every look, so that waiting for something works: half a second, and twice as
+    much as before with each look at which nothing has changed.
+    """
+
+    longest_step_s = LONGEST_STEP_S
+    _step_s = STEP_S
+    _changes = -1
 
     def read(self) -> Reading:
         assert isinstance(self.clock, SimClock)
-        self.clock.advance(STEP_S)
+        is_still = self.table.changes == self._changes
+        self._step_s = min(2 * self._step_s, self.longest_step_s) if is_still else STEP_S
+        self._changes = self.table.changes
+        self.clock.advance(self._step_s)
         self.step()
         return super().read()
 

@@ -8,6 +8,7 @@ import pytest
 from local.slurm.daemons import RealSlurm
 from local.waiting import eventually
 from tests.contracts.real_slurm import slurm_of_its_own
+from tests.contracts.sim_slurm import STEP_S, SimBench
 from tests.contracts.test_slurm_contract import (
     Bench,
     bench,
@@ -63,6 +64,8 @@ def starts_in_the_same_second(bench: Bench, job_id: str) -> str:
 
 def test_a_job_that_starts_in_the_second_in_which_its_old_run_ended_is_failed(bench: Bench) -> None:
     """Its node refuses it: "Job credential revoked"; not from 25.11 on."""
+    if isinstance(bench, SimBench):
+        bench.port.longest_step_s = STEP_S  # it is about moments
     job_id = running(bench)
     if knows_runs(bench):
         for _ in range(10):
