@@ -17,12 +17,13 @@ NFS = {"directory": "/nas", "nfs": "nas.example.com:/export/data", "options": ["
 
 
 def test_options_come_over_the_usual_ones(tmp_path: Path) -> None:
-    own = {**NFS, "options": ["nfsvers=4.2", "nconnect=16"], "read_only": True}
+    options = ["sec=krb5p:krb5i", "nfsvers=4.2", "nconnect=16"]
+    own = {**NFS, "options": options, "read_only": True}
     efs, nfs = load(tmp_path, good({"network": NETWORK, "file_systems": [EFS, own]})).file_systems
 
     assert (efs.kind, efs.source, efs.options) == ("efs", "fs-0a1b2c3d", ())
     assert nfs.kind == "nfs"
-    assert nfs.options[-3:] == ("nfsvers=4.2", "nconnect=16", "ro")
+    assert nfs.options[-4:] == (*options, "ro")
     assert "nfsvers=4.1" not in nfs.options
     assert "hard" in nfs.options
 
@@ -68,6 +69,7 @@ def test_a_bucket_is_read_only_and_needs_no_network_that_is_there(tmp_path: Path
         ([{**NFS, "options": ["vers=9"]}], "vers must be one of 3, 4, 4.0, 4.1, 4.2, is 9"),
         ([{**NFS, "options": ["nconnect=64"]}], "nconnect must be one of 1-16, is 64"),
         ([{**NFS, "options": ["proto=tpc"]}], "proto must be one of tcp, tcp6"),
+        ([{**NFS, "options": ["sec=krb5p:krb5x"]}], "sec must be one of sys, krb5"),
         ([{**NFS, "options": ["timeo=1m"]}], "timeo must be a number, is 1m"),
         ([{**EFS, "directory": "/etc"}], "file_systems[0].directory"),
         ([{**EFS, "directory": "/shared"}], "/shared, and shared_dir has /shared: neither may lie"),

@@ -43,6 +43,7 @@ _OPTION_WORDS = {
     "local_lock": ("all", "flock", "posix", "none"),
     "nconnect": tuple(map(str, range(1, 17))),
 }
+_OPTION_LISTS = ("sec",)  # in the order of preference
 _OPTION_NUMBERS = (
     *("rsize", "wsize", "timeo", "retrans", "retry", "port", "mountport", "actimeo", "acregmin"),
     *("acregmax", "acdirmin", "acdirmax"),
@@ -190,7 +191,8 @@ class FileSystemModel(Section):
 def _check_option(key: str, value: str) -> None:
     """Errors: ValueError, for what no client of NFS takes."""
     words = _OPTION_WORDS.get(key)
-    if words and value not in words:
+    given = value.split(":") if key in _OPTION_LISTS else [value]
+    if words and not set(given) <= set(words):
         most = f"{words[0]}-{words[-1]}" if key == "nconnect" else ", ".join(words)
         raise ValueError(f"options: {key} must be one of {most}, is {value or 'nothing'}")
     if key in _OPTION_NUMBERS and not (value.isascii() and value.isdigit()):
