@@ -87,16 +87,26 @@ def test_dates_of_reservations_are_those_that_ec2_could_have(
         ("PreemptMode", "REQUEUE,NOPE", "must be off or cancel or requeue or suspend or gang"),
         ("PreemptMode", "gang", ""),
         ("PreemptMode", "REQUEUE,GANG", "nothing says who goes before whom"),
+        ("PreemptMode", "cluster,", ""),
+        ("PreemptMode", "on,gang", "nothing says who goes before whom"),
+        ("PreemptMode", "on", "nothing says who goes before whom"),
+        ("PreemptMode", "gang,priority", "Slurm 23.11 knows no priority there"),
         ("PreemptType", "preempt/qos", "PreemptMode says no way"),
         ("PreemptType", "preempt/none", ""),
         ("SlurmdTimeout", "1", "must be 10 or more, is 1: a node that says nothing for so long"),
         ("SlurmdTimeout", "0", ""),
         ("SlurmdTimeout", "600", ""),
-        ("MessageTimeout", "1", "must be 5 or more, is 1"),
-        ("MessageTimeout", "60", ""),
-        ("ResumeTimeout", "30", "must be 60 or more, is 30: a node that takes longer to reboot"),
-        ("PrologEpilogTimeout", "5", "must be 10 or more, is 5"),
-        ("BatchStartTimeout", "0", "must be 5 or more, is 0"),
+        ("SlurmdTimeout", "0x9", "must be 10 or more, is 0x9"),
+        ("MessageTimeout", "1", ""),
+        ("MessageTimeout", "0", "must be 1 or more, is 0: slurmctld answers nobody"),
+        ("TCPTimeout", "0", ""),
+        ("ResumeTimeout", "INFINITE", ""),
+        ("BatchStartTimeout", "1K", "must be 0-65535, is 1K"),
+        ("BatchStartTimeout", "09", "must be 0-65535, is 09"),
+        ("MaxJobCount", "64K", ""),
+        ("MaxJobCount", "0xffffffff0", "must be 1-4294967295"),
+        ("MaxJobCount", "4194304K", "must be 1-4294967295"),
+        ("DefMemPerCPU", "8388608k", ""),
         ("MaxStepCount", "0", "must be 1-4294967295"),
         ("FirstJobId", "0", "must be 1-4294967295"),
         ("PrologFlags", "Alloc,Contian", "must be alloc or contain or deferbatch"),
@@ -122,6 +132,30 @@ def test_words_that_slurmctld_would_end_at_are_refused(
     assert [line for line in problems(tmp_path, data) if said in line]
 
 
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [
+        ("SUSPEND,WITHIN", ""),
+        ("on,priority", ""),
+        ("requeue,priority", ""),
+        ("suspend", "suspend needs gang beside it"),
+        ("on", "suspend needs gang beside it"),
+        ("priority,gang", "PreemptMode says no way"),
+        ("cluster", "PreemptMode says no way"),
+    ],
+)
+def test_preemption_is_refused_where_slurmctld_ends_at_it(
+    tmp_path: Path, mode: str, said: str
+) -> None:
+    changes = {"version": "25.05", "settings": {"PreemptType": "preempt/qos", "PreemptMode": mode}}
+    data = good({"slurm": changes, "image": "ami-0a1b2c3d", "head.image": "ami-0a1b2c3d"})
+
+    if not said:
+        assert load(tmp_path, data).slurm.settings["PreemptMode"] == mode
+        return
+    assert [line for line in problems(tmp_path, data) if said in line]
+
+
 @pytest.mark.parametrize("names", ["old[1-", "old]1[", "old[a-b]", "old[]"])
 def test_a_static_line_whose_names_are_no_list_is_refused(tmp_path: Path, names: str) -> None:
     lines = [
@@ -141,7 +175,12 @@ def test_a_static_line_whose_names_are_no_list_is_refused(tmp_path: Path, names:
         (["NodeName=old1 Foo=3"], "Foo is nothing that a line of NodeName has"),
         (["NodeName=old1 RealMemry=3"], "did you mean RealMemory?"),
         (["PartitionName=old Nodes=old1 Foo=3"], "Foo is nothing that a line of PartitionName"),
-        (["NodeName=old1 CPUs=many"], "CPUs must be a number, is many"),
+        (["NodeName=old1 CPUs=many"], "CPUs must be 0-65535, is many"),
+        (["NodeName=old1 CPUs=8K"], "CPUs must be 0-65535, is 8K"),
+        (["NodeName=old1 CPUs=0x8 RealMemory=64K TmpDisk=1k Weight=Infinite"], ""),
+        (["NodeName=old1 TmpDisk=4194304K"], "TmpDisk must be 0-4294967295"),
+        (["NodeSet=ns Nodes=a", "NodeSet=ns Nodes=b", "NodeName=ns CPUs=8"], ""),  # 23.11's
+        (["PartitionName=old Nodes=old1 Exclusive=NODE"], ""),
         (["PartitionName=old Nodes=old1 Default=maybe"], "Default must be yes or no, is maybe"),
         (["NodeName=old[1-3] CPUs=8", "NodeName=old[03,3],x CPUs=8"], "NodeName old3 is there twi"),
         (["NodeName=a,a CPUs=8"], "NodeName a is there twice"),
@@ -163,11 +202,32 @@ def test_static_lines_that_slurmctld_would_end_at_are_refused(
 
 
 @pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["NodeName=old[1-4] CPUs=8", "NodeSet=old3 Feature=x"], "NodeSet old3"),
+        (["NodeName=t4 CPUs=8"], "NodeSet t4"),  # the pool's
+        (["NodeName=old[1-4] CPUs=8", "NodeSet=old Feature=x"], ""),
+    ],
+)
+def test_a_set_with_the_name_of_a_node_ends_newer_slurmctlds(
+    tmp_path: Path, lines: list[str], said: str
+) -> None:
+    slurm = {"version": "24.11", "static": lines}
+    data = good({"slurm": slurm, "image": "ami-0a1b2c3d", "head.image": "ami-0a1b2c3d"})
+
+    if not said:
+        load(tmp_path, data)
+        return
+    (told,) = problems(tmp_path, data)
+    assert told.startswith(f"slurm.static {said} has the name of a node: slurmctld would not start")
+
+
+@pytest.mark.parametrize(
     ("key", "value", "said"),
     [
         ("JobSubmitPlugins", "nope", "names nope, which no release of Slurm brings"),
         ("JobSubmitPlugins", "lau", "did you mean lua?"),
-        ("JobSubmitPlugins", "throttle,all_partitions", ""),
+        ("JobSubmitPlugins", "throttle,,all_partitions,", ""),
         ("JobSubmitPlugins", "lua", "slurmctld does not start without /etc/slurm/job_submit.lua"),
         ("TaskPlugin", "task/cgroup,task/mine", "names task/mine, which no release"),
         ("PrologSlurmctld", "/opt/site/prolog", "which nothing in this file brings to the head"),
@@ -177,6 +237,13 @@ def test_static_lines_that_slurmctld_would_end_at_are_refused(
         ("SlurmdTimeout", "0", "keeps its jobs, with 0 for ever"),
         ("SlurmdTimeout", "900", "a dead node of which EC2 says nothing"),
         ("SlurmdTimeout", "300", ""),
+        ("SlurmdTimeout", "0x78", ""),
+        ("ResumeTimeout", "30", "a node that takes longer to reboot is DOWN; say 60 or more"),
+        ("PrologEpilogTimeout", "5", "say 10 or more unless that is meant"),
+        ("MessageTimeout", "1", "say 5 or more"),
+        ("TCPTimeout", "0", "say 1 or more"),
+        ("BatchStartTimeout", "0", "say 5 or more"),
+        ("MessageTimeout", "60", ""),
     ],
 )
 def test_what_a_site_may_mean_is_told_and_taken(

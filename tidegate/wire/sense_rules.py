@@ -6,6 +6,7 @@ from tidegate.wire.deployment import Nat
 from tidegate.wire.parts import Parts
 from tidegate.wire.problems import Problem
 from tidegate.wire.slurm_settings import why_preemption_ends, why_slurm_ends
+from tidegate.wire.static_lines import why_node_sets_end
 
 
 def _boots_in_time(parts: Parts) -> Iterator[Problem]:
@@ -73,6 +74,8 @@ def _slurm_takes(parts: Parts) -> Iterator[Problem]:
     name, reason = why_preemption_ends(parts.slurm.settings)
     if name:
         yield Problem(("slurm", "settings", name), reason)
+    if reason := why_node_sets_end(parts.slurm.static, parts.pools, parts.slurm.version):
+        yield Problem(("slurm", "static"), f"{reason}; give one of the two another name")
 
 
 def _logs_find_a_way(parts: Parts) -> Iterator[Problem]:

@@ -11,7 +11,8 @@ from tidegate.wire import names
 from tidegate.wire.advice import AdviceModel
 from tidegate.wire.repositories import InstalledOs, RepositoryModel
 from tidegate.wire.section import Section
-from tidegate.wire.slurm_settings import unshipped_plugins, usable_settings
+from tidegate.wire.slurm_numbers import slurm_number
+from tidegate.wire.slurm_settings import short_times, unshipped_plugins, usable_settings
 from tidegate.wire.static_lines import no_name_twice
 
 JOB_SUBMIT = "jobsubmitplugins"
@@ -130,15 +131,15 @@ class SlurmModel(Section):
         for key, does in _GUARDS.items():
             if key in limits and limits[key][1] in _OFF:
                 yield f"slurm.cgroup.{limits[key][0]} is {limits[key][1]}: {does}"
-        for plugin in unshipped_plugins(self.settings):
-            yield f"slurm.settings.{plugin}"
+        for line in (*unshipped_plugins(self.settings), *short_times(self.settings)):
+            yield f"slurm.settings.{line}"
         if self._has_own_lua:
             yield (
                 f"slurm.settings.{said[JOB_SUBMIT][0]} has lua: slurmctld does not start without"
                 " /etc/slurm/job_submit.lua, and hooks come later: have it in the head's image"
             )
         silent, silent_s = said.get("slurmdtimeout", ("", ""))
-        is_bound = silent_s.isdigit() and 0 < int(silent_s[:9]) <= OUTLIVED_S
+        is_bound = 0 < (slurm_number(silent_s, 16) or 0) <= OUTLIVED_S
         if silent and not is_bound:
             yield (
                 f"slurm.settings.{silent} is {silent_s}: as long a dead node of which EC2 says"

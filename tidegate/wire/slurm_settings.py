@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from tidegate.core.model.frozen import frozen
 from tidegate.wire.problems import did_you_mean
+from tidegate.wire.slurm_numbers import slurm_number
 
 # Tidegate writes these lines itself: another value would cut head, nodes and agent apart.
 OWN_SETTINGS = frozenset(
@@ -40,7 +41,6 @@ _CONSUMABLE = ("cr_core_memory", "cr_cpu_memory")
 
 _ENDS = "else slurmctld would not start"
 _BITS = {"number16": 16, "number32": 32, "number64": 64}
-_WITHOUT_BOUND = ("unlimited", "infinite")
 _LEVELS = (
     *("quiet", "fatal", "error", "info", "verbose", "debug", "debug2", "debug3", "debug4"),
     *("debug5", *map(str, range(10))),
@@ -57,7 +57,10 @@ _WORDS = {
         f"jobcomp/{each}"
         for each in ("none", "filetxt", "elasticsearch", "kafka", "lua", "mysql", "script")
     ),
-    "preemptmode": ("off", "cancel", "requeue", "suspend", "gang", "within"),
+    # cluster and on: of old for off and suspend.
+    "preemptmode": (
+        *("off", "cancel", "requeue", "suspend", "gang", "within", "priority", "cluster", "on"),
+    ),
     "preempttype": ("preempt/none", "preempt/partition_prio", "preempt/qos"),
     "prioritytype": ("priority/multifactor", "priority/basic"),
     "prologflags": (
@@ -69,20 +72,26 @@ _WORDS = {
     "slurmddebug": _LEVELS,
 }
 _AT_LEAST_ONE = ("maxjobcount", "firstjobid", "maxstepcount")
-# What would end or send away what is well. Slurm takes any number; its own are 10 s and more.
+# Slurm takes any number; its own are 10 s and more. Below these no cluster works: tried on 22.05,
+# where with a MessageTimeout of 0 neither slurmctld nor a command of Slurm's hears the other.
 _LEAST_S = {
+    "messagetimeout": (1, "slurmctld answers nobody"),
     "slurmdtimeout": (10, "a node that says nothing for so long is DOWN, and its jobs run again"),
+}
+_NOT_AT_ALL = ("slurmdtimeout",)  # 0: no node is ever found silent
+_SHORT_S = {
     "messagetimeout": (5, "what slurmctld and its nodes answer later is lost"),
     "batchstarttimeout": (5, "a job whose script takes longer to start is taken for lost"),
-    "tcptimeout": (1, "no connection is made in time"),
+    "tcptimeout": (1, "who cannot be reached at once counts as out of reach"),
     "resumetimeout": (60, "a node that takes longer to reboot is DOWN"),
     **dict.fromkeys(
         ("prologepilogtimeout", "prologtimeout", "epilogtimeout"),
         (10, "a node whose Prolog or Epilog takes longer, and ours asks its GPUs, is drained"),
     ),
 }
-_NOT_AT_ALL = ("slurmdtimeout",)  # 0: no node is ever found silent
-_PREEMPTS = {"cancel", "requeue", "suspend"}
+_SUSPENDS = {"suspend", "on"}
+_PREEMPTS = {"cancel", "requeue"} | _SUSPENDS
+_FIRST_WITH_PRIORITY = "25.05"
 # Source: the packages of 22.05, 24.11 and 26.05; slurm.conf(5).
 _PLUGINS = {
     "jobsubmitplugins": (
@@ -189,44 +198,47 @@ def why_slurm_ends(name: str, value: str, version: str, file: str = "slurm.conf"
     if known.kind == "decimal" and not _DECIMAL.fullmatch(value):
         return f"must be a number, is {value}: {ends}"
     if words := _WORDS.get(name.lower()):
-        plain = {each.rpartition("/")[2] for each in value.lower().split(",")}
+        plain = {each.rpartition("/")[2] for each in _listed(value.lower())}
         if not plain <= {each.rpartition("/")[2] for each in words}:
             return f"must be {' or '.join(words)}, is {value}: {ends}"
-    if reason := _is_too_short(name.lower(), value):
-        return reason
-    if known.kind in _BITS and value.lower() not in _WITHOUT_BOUND:
-        most, least = 2 ** _BITS[known.kind] - 1, int(name.lower() in _AT_LEAST_ONE)
-        is_number = value.isascii() and value.isdigit()
-        if not is_number or not least <= int(value[:30]) <= most:
-            return f"must be {least}-{most}, is {value}: {ends}"
+        if "priority" in plain and version < _FIRST_WITH_PRIORITY:
+            return f"{value}: Slurm {version} knows no priority there, {ends}; leave it out"
+    if bits := _BITS.get(known.kind):
+        number, least = slurm_number(value, bits), int(name.lower() in _AT_LEAST_ONE)
+        if number is None or number < least:
+            return f"must be {least}-{2**bits - 1}, is {value}: {ends}"
+        least_s, why = _LEAST_S.get(name.lower(), (0, ""))
+        if number < least_s and (number or name.lower() not in _NOT_AT_ALL):
+            return f"must be {least_s} or more, is {value}: {why}"
     return ""
 
 
-def _is_too_short(name: str, value: str) -> str:
-    """What is against so short a time; "": it may be meant."""
-    least_s, why = _LEAST_S.get(name, (0, ""))
-    is_short = value.isascii() and value.isdigit() and int(value[:30]) < least_s
-    if not is_short or (int(value) == 0 and name in _NOT_AT_ALL):
-        return ""
-    return f"must be {least_s} or more, is {value}: {why}"
+def short_times(settings: Mapping[str, str]) -> Iterator[str]:
+    """Times that Slurm takes and hardly keeps, each as a sentence that begins with its line."""
+    for name, value in settings.items():
+        least_s, why = _SHORT_S.get(name.lower(), (0, ""))
+        time_s = slurm_number(value, 16)
+        if time_s is not None and time_s < least_s:
+            yield f"{name} is {value}: {why}; say {least_s} or more unless that is meant"
 
 
 def why_preemption_ends(settings: Mapping[str, str]) -> tuple[str, str]:
     """Which of its two lines slurmctld would end at, and why; "" and "": it takes both.
 
-    Source: Slurm 22.05, tried.
+    Source: Slurm 22.05, tried; 26.05, read_config.c.
     """
     said = {name.lower(): (name, value.lower()) for name, value in settings.items()}
     of_type, kind = said.get("preempttype", ("PreemptType", "preempt/none"))
     of_mode, mode = said.get("preemptmode", ("PreemptMode", "off"))
-    does = set(mode.split(",")) & _PREEMPTS
+    words = set(_listed(mode))
+    does = words & _PREEMPTS
     if kind.rpartition("/")[2] == "none":
         text = f"{mode}, and nothing says who goes before whom: say PreemptType too, like"
         return (of_mode, f"{text} preempt/partition_prio, {_ENDS}") if does else ("", "")
     if not does:
         text = f"{kind}, and PreemptMode says no way: take cancel, requeue or suspend,gang"
         return of_type, f"{text}, {_ENDS}"
-    if "suspend" in does and "gang" not in mode.split(","):
+    if words <= _SUSPENDS:
         return of_mode, f"{mode}: suspend needs gang beside it (suspend,gang), {_ENDS}"
     return "", ""
 
@@ -235,7 +247,7 @@ def unshipped_plugins(settings: Mapping[str, str]) -> Iterator[str]:
     """Plugins that Slurm's packages do not bring, each as a sentence that begins with its line."""
     for name, value in settings.items():
         shipped = _PLUGINS.get(name.lower())
-        for word in value.split(",") if shipped else ():
+        for word in _listed(value) if shipped else ():
             if word.rpartition("/")[2].lower() not in (shipped or ()):
                 near = did_you_mean(word.rpartition("/")[2], shipped or ())
                 yield (
@@ -246,3 +258,8 @@ def unshipped_plugins(settings: Mapping[str, str]) -> Iterator[str]:
 
 def _is_of(known: Known, version: str) -> bool:
     return known.since <= version and version <= (known.until or version)
+
+
+def _listed(value: str) -> Iterator[str]:
+    """Words between commas; Slurm passes over such as are empty."""
+    return (each.strip() for each in value.split(",") if each.strip())
