@@ -42,6 +42,18 @@ def test_packages_that_no_boot_can_fetch_are_told(tmp_path, change, is_told):
     assert any(said in each for each in loaded.notes) is is_told
 
 
+@pytest.mark.parametrize("gpu", [{}, {"shards_per_gpu": 4}, {"mps_per_gpu": 100}])
+def test_jobs_of_several_shared_gpus_are_told_of(tmp_path, gpu):
+    words = "CR_Core_Memory,MULTIPLE_SHARING_GRES_PJ"
+    settings = {"slurm.settings.SelectTypeParameters": words, "pools.t4.gpu": gpu}
+
+    told = " ".join(load(tmp_path, good(settings)).notes)
+
+    assert ("no node is bought for a job that asks for more than one GPU" in told) is bool(gpu)
+    settings["slurm.settings.SelectTypeParameters"] = "CR_Core_Memory"
+    assert load(tmp_path, good(settings)).notes == ()
+
+
 @pytest.mark.parametrize("name", ["ConstrainDevices", "constrainramspace"])
 def test_guards_of_cgroups_that_are_off_are_told(tmp_path, name):
     (said,) = load(tmp_path, good({"slurm.cgroup": {name: "no"}})).notes

@@ -12,6 +12,7 @@ from tidegate.wire.pool_models import PoolModel
 _ON_HEAD = ("prologslurmctld", "epilogslurmctld", "resvprolog", "resvepilog", "mailprog")
 _ON_NODES = ("taskprolog", "taskepilog", "healthcheckprogram", "unkillablestepprogram")
 _OF_THE_SYSTEM = ("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/etc/tidegate/")
+_SEVERAL_GPUS = "multiple_sharing_gres_pj"
 
 
 def notes(model: ClusterModel, cluster: Cluster) -> Iterator[str]:
@@ -22,6 +23,7 @@ def notes(model: ClusterModel, cluster: Cluster) -> Iterator[str]:
     yield from _unreachable_packages(model)
     yield from _programs_of_nobody(model)
     yield from _large_jobs(model)
+    yield from _jobs_of_several_gpus(model)
     for name, pool in model.pools.items():
         yield from _of_pool(model, name, pool)
     if model.prefetch:
@@ -82,6 +84,19 @@ def _programs_of_nobody(model: ClusterModel) -> Iterator[str]:
                 f" have hooks.on_{hook}_configured put it there, or keep it below"
                 f" {model.shared_dir}"
             )
+
+
+def _jobs_of_several_gpus(model: ClusterModel) -> Iterator[str]:
+    """Source: Slurm 23.11, slurm.conf(5): shards of a job may then be of several GPUs of a node."""
+    said = next((n for n in model.slurm.settings if n.lower() == "selecttypeparameters"), "")
+    words = model.slurm.settings.get(said, "").lower().split(",")
+    names = [name for name, pool in model.pools.items() if pool.gpu.shared_by]
+    if _SEVERAL_GPUS in words and names:
+        yield (
+            f"slurm.settings.{said} has {_SEVERAL_GPUS.upper()}: Slurm gives a job shards or mps of"
+            " several GPUs, but no node is bought for a job that asks for more than one GPU has"
+            f" (pools.{', '.join(names)}; docs/fractions.md)"
+        )
 
 
 def _large_jobs(model: ClusterModel) -> Iterator[str]:
