@@ -7,7 +7,8 @@ import pytest
 
 from local.catalogue import CATALOGUE, catalogue_csv
 from local.list_prices import WANTED, list_prices, prices_csv
-from tidegate.wire.catalogue import Kind, load_catalogue, load_list_prices
+from tests.wire.cluster_files import good, load
+from tidegate.wire.catalogue import Kind, load_catalogue, load_list_prices, types_of
 
 
 def test_the_file_is_what_the_generator_makes():
@@ -123,3 +124,15 @@ def test_an_offer_file_that_says_two_things_or_nothing_is_refused():
         list_prices(offer_file(offer("g5.xlarge", "1"), offer("g5.xlarge", "2")))
     with pytest.raises(ValueError, match="no price in it"):
         list_prices(["<html>\n"])
+
+
+@pytest.mark.parametrize(
+    ("gpu", "gres"), [({"shards_per_gpu": 4}, "shard"), ({"mps_per_gpu": 100}, "mps")]
+)
+def test_bills_know_of_gpus_that_jobs_share(tmp_path, gpu, gres):
+    types = types_of(load(tmp_path, good({"pools.t4.gpu": gpu})).cluster)
+
+    shared = types["g4dn.xlarge"]
+    (per_gpu,) = gpu.values()
+    assert (shared.shards_per_gpu, shared.shared_gres, shared.gpus) == (per_gpu, gres, 1)
+    assert types["g5.xlarge"].shards_per_gpu == 0

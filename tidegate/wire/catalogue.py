@@ -91,10 +91,17 @@ def load_catalogue() -> Mapping[str, CatalogueRow]:
 
 
 def types_of(cluster: Cluster) -> dict[str, InstanceType]:
-    """Every type that nodes may have had, with its GPUs whole, and its CPUs as Slurm sees them."""
+    """Every type that nodes may have had, with its GPUs whole, its CPUs as Slurm sees them, and
+    into how many shards its GPUs are counted.
+    """
     known = {name: row.instance_type for name, row in load_catalogue().items()}
     for each in (of for pool in cluster.pools for of in pool.instance_types):
-        known[each.name] = replace(known[each.name], vcpus_per_cpu=each.vcpus_per_cpu)
+        known[each.name] = replace(
+            known[each.name],
+            vcpus_per_cpu=each.vcpus_per_cpu,
+            shards_per_gpu=each.shards_per_gpu,
+            shared_gres=each.shared_gres,
+        )
     return known
 
 
