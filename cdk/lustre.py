@@ -16,6 +16,11 @@ from tidegate.wire.deployment import LustreKind
 
 # Source: FSx for Lustre user guide, "File system access control with Amazon VPC".
 PORTS = ((988, 988), (1018, 1023))
+# Those of further groups, cut otherwise (989 is open too for that), which makes them other rules to
+# EC2: a group keeps its ports when its rules get other logical ids. CloudFormation takes a rule for
+# made that is there, and then deletes it as the old one
+# (Crown-Commercial-Service/digitalmarketplace-aws#104).
+FURTHER = ((988, 989), (1018, 1020), (1021, 1023))
 VERSION = "2.15"
 # MB/s for each TiB of a persistent one: the smallest that FSx has on SSD.
 THROUGHPUT = 125
@@ -37,7 +42,7 @@ class Lustre(Construct):
         super().__init__(scope, id)
         assert file.lustre, "the file has a Lustre file system"
         group = network.group(self, "Group", f"Lustre of cluster {file.cluster.name}")
-        rules = let_lustre(self, network, group)
+        rules = let_lustre(self, network, group, PORTS)
         made = self._made(file, network.subnets[file.head_zone], group)
         # Source: FSx for Lustre user guide, "Troubleshooting": a file system is refused whose group
         # does not let Lustre through yet; so ParallelCluster's were, now and then, before the rules
@@ -96,8 +101,13 @@ def mounted_lustre(scope: Construct, *, file: ClusterFile, network: Network) -> 
         made = Lustre(scope, "Lustre", file=file, network=network)
         rows.append((made.target, file.lustre.directory, ""))
     there = [each for each in file.file_systems if each.kind == "lustre"]
-    for group in sorted({each.security_group for each in there} - {""}):
-        let_lustre(scope, network, group, f"Lustre{group}")
+    groups = list(dict.fromkeys(each.security_group for each in there if each.security_group))
+    if groups and not file.lustre:
+        # The logical ids of `lustre.existing`, which stacks may still have.
+        first, *groups = groups
+        let_lustre(Construct(scope, "Lustre"), network, first, PORTS)
+    for group in groups:
+        let_lustre(scope, network, group, FURTHER, f"Lustre{group}")
     # FSx names its file systems like its own endpoints in each partition.
     domain = RegionInfo.get(file.region).domain_suffix
     for each in there:
@@ -107,7 +117,11 @@ def mounted_lustre(scope: Construct, *, file: ClusterFile, network: Network) -> 
 
 
 def let_lustre(
-    scope: Construct, network: Network, group: str, prefix: str = ""
+    scope: Construct,
+    network: Network,
+    group: str,
+    allowed: Sequence[tuple[int, int]],
+    prefix: str = "",
 ) -> Sequence[ec2.CfnSecurityGroupIngress]:
     """Clients and servers open connections to each other, and servers among themselves.
 
@@ -122,7 +136,7 @@ def let_lustre(
     made = [
         network.let(scope, f"{prefix}{name}{ports[0]}", of, source, ports, "Lustre")
         for name, of, source in rules
-        for ports in PORTS
+        for ports in allowed
     ]
     network.route_out = [*network.route_out, *made]
     return made

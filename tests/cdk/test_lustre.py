@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -184,9 +185,49 @@ def test_several_are_mounted_beside_the_one_that_is_made(tmp_path):
     domain = "fsx.us-east-1.amazonaws.com@tcp:/3a4bcdef"
     assert {f"fs-0a1b2c3d.{domain}", f"fs-0a1b2c3e.{domain}"} < told_to_mount(there)
     assert len(told_to_mount(there)) == 3
-    assert len(rules(there)) == 30
+    assert len(rules(there)) == 40
     ((_, head),) = there.resources("AWS::EC2::Instance")
     assert set(head["DependsOn"]) >= rules(there)
+
+
+def test_rules_of_lustre_existing_keep_their_logical_ids(tmp_path):
+    """CloudFormation takes new ones of the same for made, then deletes the old: all ports shut."""
+    there = cluster(tmp_path, file_systems=[EXISTING], network=NETWORK)
+
+    assert {each.removeprefix("Lustre") for each in rules(there)} == {
+        "Within98815D8EB28",
+        "Within1018A0074271",
+        "FromHead9880689449E",
+        "FromHead1018992EB47A",
+        "ToHead9882947DC0E",
+        "ToHead1018B0C33538",
+        "FromNodes988596E4924",
+        "FromNodes1018B2CC65F0",
+        "ToNodes988BFAE8D6C",
+        "ToNodes1018991C0FBF",
+    }
+
+
+def test_no_rule_is_made_anew_and_deleted_when_another_entry_comes_first(tmp_path):
+    other = EXISTING | {"lustre": "fs-0a1b2c3e", "directory": "/old"}
+    other["security_group"] = "sg-0a1b2c3e"
+    orders = [EXISTING, other], [other, EXISTING], [other]
+    stacks = [cluster(tmp_path, file_systems=each, network=NETWORK) for each in orders]
+    stacks.append(
+        cluster(tmp_path, file_systems=[EXISTING], network=NETWORK, lustre={"storage_gib": "1200"})
+    )
+
+    for before, after in permutations(map(contents, stacks), 2):
+        gone, made = before.items() - after.items(), after.items() - before.items()
+        assert not {rule for _, rule in gone} & {rule for _, rule in made}
+
+
+def contents(stack: Stack) -> dict[str, tuple[Any, ...]]:
+    """By logical id, what makes a rule another one to EC2."""
+    found = {name: stack.template["Resources"][name]["Properties"] for name in rules(stack)}
+    return {
+        name: (*between(each), each["FromPort"], each["ToPort"]) for name, each in found.items()
+    }
 
 
 def test_another_kind_is_another_file_system(made: Stack, tmp_path):
