@@ -42,7 +42,7 @@ class Lustre(Construct):
         super().__init__(scope, id)
         assert file.lustre, "the file has a Lustre file system"
         group = network.group(self, "Group", f"Lustre of cluster {file.cluster.name}")
-        rules = let_lustre(self, network, group, PORTS)
+        rules = [*let_lustre(self, network, group, PORTS), *self._let_servers(network, group)]
         made = self._made(file, network.subnets[file.head_zone], group)
         # Source: FSx for Lustre user guide, "Troubleshooting": a file system is refused whose group
         # does not let Lustre through yet; so ParallelCluster's were, now and then, before the rules
@@ -78,6 +78,18 @@ class Lustre(Construct):
         )
         keep_once_made(made)
         return made
+
+    def _let_servers(self, network: Network, group: str) -> Sequence[ec2.CfnSecurityGroupIngress]:
+        """Servers open connections among themselves, as long as the file system is there.
+
+        Whose file system was there before has such rules, or FSx would not have made it.
+        """
+        rules = [
+            network.let(self, f"Within{ports[0]}", group, group, ports, "Lustre") for ports in PORTS
+        ]
+        for each in rules:
+            keep_once_made(each)
+        return rules
 
     def _link(self, made: fsx.CfnFileSystem, repositories: Sequence[DataRepositoryModel]) -> None:
         """One after the other, as FSx does them; asked for two at a time it has failed
@@ -123,14 +135,14 @@ def let_lustre(
     allowed: Sequence[tuple[int, int]],
     prefix: str = "",
 ) -> Sequence[ec2.CfnSecurityGroupIngress]:
-    """Clients and servers open connections to each other, and servers among themselves.
+    """Clients and servers open connections to each other.
 
     Who mounts it boots when that is so.
     """
     clients = {"Head": network.head_group_id, "Nodes": network.node_group_id}
     if network.login_group_id:
         clients["Login"] = network.login_group_id
-    rules = [("Within", group, group)]
+    rules: list[tuple[str, str, str]] = []
     for name, client in clients.items():
         rules += [(f"From{name}", group, client), (f"To{name}", client, group)]
     made = [

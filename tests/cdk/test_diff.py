@@ -130,7 +130,9 @@ def test_what_cloudformation_replaces_is_called_replaced(tmp_path, tmp_path_fact
 
 
 # By FSx for Lustre, which stays when the stack goes.
-LIVED_IN = frozenset({"AWS::EC2::SecurityGroup", "AWS::EC2::Subnet", "AWS::EC2::VPC"})
+LIVED_IN = frozenset(
+    f"AWS::EC2::{each}" for each in ("SecurityGroup", "SecurityGroupIngress", "Subnet", "VPC")
+)
 
 
 def test_what_the_templates_keep_holds_data(tmp_path):
