@@ -55,6 +55,7 @@ class Region:
     vpcs: float = 1000.0
     may_ask_quotas: bool = True
     root_gib: int = 8
+    root_device: str = "/dev/sda1"  # of the large image
     ebs_key: str = EBS_AWS_KEY
     vpc_owner: str = ""  # who shares the VPCs; the account itself where it is empty
 
@@ -86,7 +87,7 @@ class Region:
         if image_id == ARM_IMAGE:
             return {"Images": [{"Architecture": "arm64", "State": "pending"}]}
         if image_id == LARGE_IMAGE:
-            return {"Images": [_image(120)]}
+            return {"Images": [_image(120, self.root_device)]}
         if image_id in AMI_PARAMETERS.values():
             return {"Images": [_image(self.root_gib)]}
         return self.cloud.client("ec2").describe_images(ImageIds=ImageIds)
@@ -107,13 +108,13 @@ class Region:
         ]
 
 
-def _image(gib: int) -> Mapping[str, Any]:
+def _image(gib: int, root: str = "/dev/sda1") -> Mapping[str, Any]:
     """With a root volume of this size, beside a larger one that is none."""
-    sizes = {"/dev/sdb": 500, "/dev/sda1": gib}
+    sizes = {"/dev/sdb": 500, root: gib}
     return {
         "Architecture": "x86_64",
         "State": "available",
-        "RootDeviceName": "/dev/sda1",
+        "RootDeviceName": root,
         "BlockDeviceMappings": [
             {"DeviceName": "/dev/sdc", "VirtualName": "ephemeral0"},
             *({"DeviceName": each, "Ebs": {"VolumeSize": size}} for each, size in sizes.items()),

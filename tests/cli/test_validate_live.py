@@ -131,6 +131,12 @@ def test_the_image_of_a_pool_is_asked_for_as_the_cluster_s_is(region: Region):
     ]
     (told,) = region.told({"pools.t4.image": LARGE_IMAGE})
     assert told.startswith("pools.t4.root_gib 100 GiB, the root volume of")
+    region.root_device, own = "/dev/xvda", {"pools.t4.image": LARGE_IMAGE, "pools.t4.root_gib": 120}
+    (told,) = region.told(own)
+    assert told.startswith(
+        f"pools.t4.image {LARGE_IMAGE} calls its root disk /dev/xvda, and /dev/s"
+    )
+    assert not region.told({**own, "software.os": "al2023"})
 
 
 def test_an_image_that_is_larger_than_a_root_volume_is_refused(region: Region):

@@ -48,13 +48,14 @@ class Image:
     """A machine image.
 
     `keys`: the KMS keys that its snapshots are encrypted with. `root_gib`: of its root volume,
-    which EC2 makes no smaller; 0: not told.
+    which EC2 makes no smaller; 0: not told. `root_device`: its name; "": not told.
     """
 
     arch: str
     state: str
     keys: tuple[str, ...]
     root_gib: int = 0
+    root_device: str = ""
 
 
 @frozen
@@ -151,12 +152,14 @@ class Account:
         disks = [each.get("Ebs", {}) for each in mappings]
         snapshots = [each["SnapshotId"] for each in disks if each.get("SnapshotId")]
         keys = self._snapshot_keys(snapshots)
-        root = found.get("RootDeviceName")
+        root = str(found.get("RootDeviceName", ""))
         sizes = [
             each.get("Ebs", {}) for each in mappings if root and each.get("DeviceName") == root
         ]
         root_gib = max((int(each.get("VolumeSize", 0)) for each in sizes), default=0)
-        return Image(found["Architecture"], found["State"], tuple(sorted(keys)), root_gib)
+        return Image(
+            found["Architecture"], found["State"], tuple(sorted(keys)), root_gib, root or ""
+        )
 
     def _snapshot_keys(self, ids: list[str]) -> set[str]:
         if not ids:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 
-from tidegate.adapters.account import EBS_AWS_KEY, Account
+from tidegate.adapters.account import EBS_AWS_KEY, Account, Image
 from tidegate.cli import own_parts, quotas, ways_out
 from tidegate.cli.wanted_images import root_volumes, wanted_images
 from tidegate.core.model.alarms import AlarmState
@@ -196,10 +196,25 @@ def _images(file: ClusterFile, account: Account) -> Found:
             yield Problem(place, f"{image_id} is {image.state}, not available")
         for key_id in image.keys:
             yield from _key(place, key_id, file, account)
-        for volume, gib in root_volumes(file, place).items():
-            if gib < image.root_gib:
-                text = f"{gib} GiB, the root volume of {image_id} has {image.root_gib}"
-                yield Problem(volume, f"{text}: EC2 would refuse every launch")
+        yield from _roots(file, place, image_id, image)
+
+
+def _roots(file: ClusterFile, place: Place, image_id: str, image: Image) -> Found:
+    roots = root_volumes(file, place)
+    for volume, root in roots.items():
+        if root.gib < image.root_gib:
+            text = f"{root.gib} GiB, the root volume of {image_id} has {image.root_gib}"
+            yield Problem(volume, f"{text}: EC2 would refuse every launch")
+    for device in sorted({root.device for root in roots.values()} - {image.root_device}):
+        if image.root_device:
+            yield Problem(
+                place,
+                f"{image_id} calls its root disk {image.root_device}, and {device} is asked for: "
+                "each machine would have a second disk, which is paid for, and the first at its "
+                "size in the image; let `software.os` say the image's system (al2023: /dev/xvda, "
+                "Ubuntu: /dev/sda1), or make the image anew with `aws ec2 register-image "
+                f"--root-device-name {device}`",
+            )
 
 
 def _disk_key(file: ClusterFile, account: Account) -> Found:

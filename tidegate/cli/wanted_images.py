@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
+from tidegate.core.model.frozen import frozen
 from tidegate.wire.catalogue import USUAL_ARCH
 from tidegate.wire.config import ClusterFile
-from tidegate.wire.image_names import parent_image
+from tidegate.wire.image_names import parent_image, root_device
 from tidegate.wire.problems import Place
 
 
@@ -27,17 +28,32 @@ def wanted_images(file: ClusterFile) -> Iterator[tuple[Place, str, str]]:
         yield ("login", "image"), file.login.image, USUAL_ARCH
 
 
-def root_volumes(file: ClusterFile, of: Place) -> Mapping[Place, int]:
-    """Where the file says how large the root volumes from an image are, and what: GiB."""
-    sizes: dict[Place, int] = {}
+@frozen
+class Root:
+    """A root volume as a template asks for it.
+
+    `device`: what it takes the image to call its root disk; another name is another disk to EC2.
+    """
+
+    gib: int
+    device: str
+
+
+def root_volumes(file: ClusterFile, of: Place) -> Mapping[Place, Root]:
+    """Where the file says how large the root volumes from an image are, and what they are."""
+    made: dict[Place, Root] = {}
     for name, root in file.root_volumes.items():
         if of == (("pools", name, "image") if name in file.pool_images else ("image",)):
-            sizes["pools", name, "root_gib"] = root.gib
+            device = root_device(file.os_of(name))
+            made["pools", name, "root_gib"] = Root(root.gib, device)
+    # The systems of `cdk/images.py`.
+    os_of_head = file.os if file.image_id and not file.head.image else ""
     if not file.existing.head and of == _head_image(file):
-        sizes["head", "root_gib"] = file.head.root_gib
+        made["head", "root_gib"] = Root(file.head.root_gib, root_device(os_of_head))
     if file.login and of == (("login", "image") if file.login.image else _head_image(file)):
-        sizes["login", "root_gib"] = file.login.root_gib
-    return sizes
+        os = "" if file.login.image else os_of_head
+        made["login", "root_gib"] = Root(file.login.root_gib, root_device(os))
+    return made
 
 
 def _head_image(file: ClusterFile) -> Place:
