@@ -261,7 +261,9 @@ class GangsWhole(Check):
             if done.outcome.is_stale or done.snapshot.now_s < self.planned_s:
                 continue
             self.planned_s = done.snapshot.now_s
-            self.promised = {name: one.job_id for one in done.plan.served for name in one.by}
+            # A small job may have what a gang leaves of a node: whose nodes are several comes last.
+            served = sorted(done.plan.served, key=lambda one: len(set(one.by)) > 1)
+            self.promised = {name: one.job_id for one in served for name in one.by}
             self.seen_s = done.snapshot.now_s - done.snapshot.digest_age_s
         if not looked.trouble:
             self.told_commits = self.witness.commits
