@@ -265,7 +265,8 @@ PROBES = (
     Probe("a job during a deployment", "COMPLETED through; done", redeploy),
     Probe(
         "a job on a node whose kernel loses a GPU",
-        r"tidegate-health: xid: Xid 79: GPU has fallen off the bus .*; COMPLETED through",
+        r"tidegate-health: xid: Xid 79: GPU has fallen off the bus .*; COMPLETED .*"
+        r"Tidegate: node \S+ was found sick, and no new job starts there: xid: .*; through",
         gpu_lost,
     ),
     Probe("a job while the head reboots", "COMPLETED through; waits PENDING; done", reboot),
