@@ -327,4 +327,4 @@ def kept(results: Sequence[OrderResult], at_most: int = MAX_RESULTS) -> tuple[Or
 
 def _is_open(node: Node) -> bool:
     """Jobs start here at the next pass; after an undrain Slurm first waits for a ping."""
-    return node.state.takes_jobs and "NOT_RESPONDING" not in node.state.words
+    return node.state.takes_jobs and not node.state.is_silent

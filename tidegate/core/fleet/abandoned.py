@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tidegate.core.demand.deadline import says_move
+from tidegate.core.fleet.drains import is_at_gate
 from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.fleet.resume import gang_of
 from tidegate.core.model.orders import OrderKind
@@ -40,7 +41,7 @@ def _waited_for(judged: Sequence[Judged], jobs: Sequence[Job]) -> set[str]:
 
 def _is_well(judged: Judged) -> bool:
     node, is_up = judged.member.node, judged.use in (Use.CAPACITY, Use.GATED)
-    return is_up and node is not None and "NOT_RESPONDING" not in node.state.words
+    return is_up and node is not None and not node.state.is_silent
 
 
 def _opened(judged: Judged) -> Judged:
@@ -48,8 +49,8 @@ def _opened(judged: Judged) -> Judged:
     assert record is not None, "who has a gate is in the ledger"
     if judged.use is Use.IN_FLIGHT:
         return replace(judged, member=replace(judged.member, record=replace(record, gated_for="")))
-    is_at_gate = judged.use is Use.GATED and judged.gated_for == record.gated_for
-    if not is_at_gate or (judged.member.node and judged.member.node.reason):
+    node = judged.member.node
+    if judged.use is not Use.GATED or node is None or not is_at_gate(node):
         return judged
     reason = f"job {record.gated_for} no longer waits for this node"
     return replace(judged, use=Use.CAPACITY, gated_for="", order=OrderKind.UNDRAIN, reason=reason)

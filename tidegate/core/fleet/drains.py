@@ -121,3 +121,10 @@ def hand(node: Node, health_reasons: Collection[str] = ()) -> Hand:
             if is_marked(reason):
                 return Hand.OURS
             return Hand.SOFTWARE if _SLURMS_OWN.match(reason) else Hand.PERSON
+
+
+def is_at_gate(node: Node) -> bool:
+    """It is drained without a reason, as nodes join that wait for a gang: Slurm wants one from
+    whoever drains a node later.
+    """
+    return node.state.is_drain and not node.reason

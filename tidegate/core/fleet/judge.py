@@ -3,7 +3,7 @@
 from dataclasses import replace
 from enum import Enum, auto
 
-from tidegate.core.fleet.drains import Hand, hand, told_by
+from tidegate.core.fleet.drains import Hand, hand, is_at_gate, told_by
 from tidegate.core.fleet.findings import doubt, stopped_by
 from tidegate.core.fleet.holds import held_by, is_held, is_hold_over
 from tidegate.core.fleet.joins import disappoints, ended_while_booting, record_of, rest
@@ -283,7 +283,7 @@ def _judge_drain(
     if by is Hand.PERSON:
         reason = f"drained by an operator: {node.reason}"
         return Judged(member, Use.LEAVING, joined, reason=reason)
-    is_gated = bool(record.gated_for) and node.state.is_drain and not node.reason
+    is_gated = bool(record.gated_for) and is_at_gate(node)
     found = read(node.reason) if node.state.is_drain else None
     code = found.code if found else None
     kept = found if code is DrainCode.KEPT else None

@@ -160,10 +160,9 @@ class Member:
 
     def opened_for(self, now_s: float) -> str:
         """The job, or gang, that an order of late has opened it for; "": none."""
-        order = self.record.order if self.record else None
-        return (
-            order.opens_for if order is not None and self.was_told(OrderKind.UNDRAIN, now_s) else ""
-        )
+        if self.record is None or self.record.order is None:
+            return ""
+        return self.record.order.opens_for if self.was_told(OrderKind.UNDRAIN, now_s) else ""
 
 
 def members(snapshot: Snapshot) -> tuple[Member, ...]:

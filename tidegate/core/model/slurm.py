@@ -77,9 +77,7 @@ class NodeState:
 
     @property
     def is_busy(self) -> bool:
-        """A job runs, ends or is promised here. Slurm shows no word for one that is suspended:
-        who has nodes is told by `holders`.
-        """
+        """A job runs, ends or is promised here; of one that is suspended `holders` alone tells."""
         return not BUSY_WORDS.isdisjoint(self.words)
 
     @property
@@ -87,10 +85,13 @@ class NodeState:
         return not DOWN_WORDS.isdisjoint(self.words)
 
     @property
+    def is_silent(self) -> bool:
+        """Slurm has no answer from it; one that was just opened is so until Slurm has asked it."""
+        return "NOT_RESPONDING" in self.words
+
+    @property
     def is_rebooting(self) -> bool:
-        """Slurm has sent it off to reboot, and shows it DOWN until it is back. One that does not
-        come back within ResumeTimeout is DOWN without this word.
-        """
+        """Slurm reboots it, and shows it DOWN; after ResumeTimeout it is DOWN without this word."""
         return "REBOOT_ISSUED" in self.words
 
     @property

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tidegate.core.buy.bins import Bin, BinKind, Bins
+from tidegate.core.fleet.drains import is_at_gate
 from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.resume import gang_of
 from tidegate.core.model.drain_reason import DrainCode, DrainReason, code_of
@@ -55,8 +56,7 @@ def _shut(snapshot: Snapshot, bins: Bins, gangs: Iterable[Gang]) -> dict[str, li
     """The nodes that wait for each gang: its own, and those at the gate of one that has begun
     elsewhere, which another holds now.
     """
-    nodes = snapshot.heard.reading.nodes
-    at_gates = {node.name for node in nodes if node.state.is_drain and not node.reason}
+    at_gates = {node.name for node in snapshot.heard.reading.nodes if is_at_gate(node)}
     found = {key: list(held) for key, held in bins.gated()}
     for gang in gangs:
         held = (each for part in gang.parts for each in part.held) if gang.is_complete else ()
@@ -120,7 +120,7 @@ def _silent(snapshot: Snapshot) -> set[str]:
     and would give the others to whoever waits. An open one may do so for a moment.
     """
     shut = (node for node in snapshot.heard.reading.nodes if node.state.is_drain)
-    return {node.name for node in shut if "NOT_RESPONDING" in node.state.words}
+    return {node.name for node in shut if node.state.is_silent}
 
 
 def _open(snapshot: Snapshot, names: Sequence[str], why: DrainReason) -> Iterator[Action]:

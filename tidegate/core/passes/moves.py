@@ -87,7 +87,7 @@ def _is_ready(snapshot: Snapshot, gang: Gang) -> bool:
     if not gang.is_there or any(each.gated_for != gang.key for each in part.held):
         return False
     nodes = {node.name: node for node in snapshot.heard.reading.nodes}
-    return not any("NOT_RESPONDING" in nodes[each.name].state.words for each in part.held)
+    return not any(nodes[each.name].state.is_silent for each in part.held)
 
 
 def _step(snapshot: Snapshot, move: Move) -> Iterator[Action]:

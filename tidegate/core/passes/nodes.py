@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tidegate.core.buy.bins import bin_of_node, bin_of_type
 from tidegate.core.buy.purchase import Purchase
 from tidegate.core.demand.demand import Need
+from tidegate.core.fleet.drains import is_at_gate
 from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.judge import RELEASED, Judged, Use
 from tidegate.core.fleet.members import Member
@@ -343,17 +344,13 @@ def reopen(
     what complete gangs hold at a gate: it opens with the rest of theirs.
     """
     kept = {name for gang in waiting for name in gang.held_names}
-    at_gates = {each.member.instance_id for each in fleet.judged if _is_at_gate(each)}
+    nodes = (each.member.node for each in fleet.judged)
+    at_gates = {node.name for node in nodes if node and is_at_gate(node)}
     kept |= {name for g in gangs if g.is_complete for name in g.held_names & at_gates}
     opening = (each for each in fleet.judged if each.member.instance_id not in kept)
     for (reason, said), names in sorted(_to_reopen(opening, now_s).items()):
         why = sentence_of(reason) or said
         yield order(OrderKind.UNDRAIN, tuple(sorted(names)), reason, only_if=("DRAIN",), why=why)
-
-
-def _is_at_gate(judged: Judged) -> bool:
-    node = judged.member.node
-    return node is not None and node.state.is_drain and not node.reason
 
 
 def _to_reopen(judged: Iterable[Judged], now_s: float) -> dict[tuple[str, str], list[str]]:

@@ -120,7 +120,7 @@ def _silent(snapshot: Snapshot, fleet: Fleet) -> frozenset[str]:
 
 def _is_silent(judged: Judged, snapshot: Snapshot) -> bool:
     member = judged.member
-    if member.node is None or "NOT_RESPONDING" not in member.node.state.words:
+    if member.node is None or not member.node.state.is_silent:
         return False
     is_opened = member.was_told(OrderKind.UNDRAIN, snapshot.now_s)
     return bool(member.jobs) and not (member.node.state.is_down or is_opened)
