@@ -66,8 +66,11 @@ def _threads(parts: Parts) -> Iterator[Problem]:
         for each in pool.selected:
             other, cpus = seen.setdefault(each.name, (name, each.cpus))
             if cpus != each.cpus:
-                text = f"{each.name} has {cpus} CPUs in pool {other}, and {each.cpus} here: a type"
-                yield Problem(("pools", name, "threads_per_core"), f"{text} has one count of them")
+                text = (
+                    f"{each.name} has {cpus} CPUs in pool {other}, and {each.cpus} here; a type "
+                    "has one count of them: say the same in both pools, or have the type in one"
+                )
+                yield Problem(("pools", name, "threads_per_core"), text)
                 break
 
 
