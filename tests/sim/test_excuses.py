@@ -226,6 +226,28 @@ def test_nodes_that_a_stop_lets_go_of_are_no_loop(is_stopped: bool) -> None:
             come_and_go(world, seen, check, job_id)
 
 
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_nodes_that_join_without_their_gpus_are_no_loop(gpus: int) -> None:
+    world, seen = witnessed()
+    job_id = world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 3000.0))
+    check = NoFutileLaunches(seen)
+    for _ in range(FUTILE_MAX):
+        come_and_go(world, seen, check, job_id)
+
+    (one,) = world.compute.create_fleet(first_node(world)).instances
+    check.joined(SimNode(one.instance_id, 4, 16000, gpus, "t4", ("t4",), 1))
+    known = world.ledger.all_launches[one.launch_id]
+    bought = replace(known.launch, for_jobs=(job_id,))
+    world.ledger.all_launches[one.launch_id] = replace(known, launch=bought)
+    seen.registered[one.instance_id] = world.clock.now_s()
+
+    if gpus:
+        with pytest.raises(Broken, match=f"7 nodes came and went for job {job_id}"):
+            check.ended(one)
+    else:
+        check.ended(one)
+
+
 def test_nodes_of_a_gang_of_which_aws_takes_another_are_no_loop() -> None:
     """They were of no use without it."""
     world, seen = witnessed()
@@ -341,3 +363,16 @@ def test_a_gang_that_lacks_an_open_node_leaves_its_own_to_others(excuse: str) ->
             check.started(lesser)
     else:
         check.started(lesser)
+
+
+def test_a_small_job_beside_a_gang_takes_no_promise_from_it() -> None:
+    world, seen = witnessed()
+    check = GangsWhole(seen)
+    (done,) = promising(world, "7", "i-1", "i-2").rounds
+    beside = Served("8", ("i-2",), "it has what the gang leaves")
+
+    check.looked(
+        Looked([replace(done, plan=replace(done.plan, served=(*done.plan.served, beside)))])
+    )
+
+    assert check.promised == {"i-1": "7", "i-2": "7"}
