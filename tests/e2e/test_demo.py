@@ -75,7 +75,7 @@ def play(where: Path, slurm: str) -> tuple[subprocess.CompletedProcess[str], dic
 
 
 def check(done: subprocess.CompletedProcess[str], report: dict[str, object], slurm: str) -> None:
-    assert done.returncode == 0, done.stdout[-20000:] + done.stderr[-20000:]
+    assert done.returncode == 0, why_it_failed(done)
     assert re.fullmatch(slurm, str(report["slurm"]))
     assert report["jobs_submitted"] == report["jobs_completed"] == 10
     assert report["jobs_requeued"] == 1
@@ -85,6 +85,12 @@ def check(done: subprocess.CompletedProcess[str], report: dict[str, object], slu
         assert report[key], f"{key} holds no value"
     assert "limited to 4 nodes" in done.stdout
     assert "Requested node configuration is not available" in done.stdout
+
+
+def why_it_failed(done: subprocess.CompletedProcess[str]) -> str:
+    """All that it said; first what did not happen and what was decided, as logs are cut short."""
+    story, mark, failure = done.stdout.partition("The demo failed:")
+    return f"{mark}{failure}\n{done.stderr}\n{story}"
 
 
 def test_the_simulated_demo_tells_the_whole_story(tmp_path: Path) -> None:
