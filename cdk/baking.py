@@ -28,7 +28,7 @@ from tidegate.wire.image_names import NOT_BAKED, baked_image, parent_image, pipe
 from tidegate.wire.images_model import ImagesModel
 from userdata.image import BUNDLE, ImageValues, image_component, text_of
 from userdata.monitoring import EXPORTER
-from userdata.packages import DIRECTORY_PROGRAM, directory_packages
+from userdata.packages import asked_for
 from userdata.render import BundleAt, node_bundle
 from userdata.repository import repository_with
 
@@ -309,21 +309,18 @@ def image_values(file: ClusterFile, arch: str, name: str) -> ImageValues:
     """What the nodes' image of an architecture holds."""
     wanted = [name for name, _ in needed(file)]
     has_exporter = file.monitoring.prometheus and file.os != "al2023"
+    asked = asked_for(directory=bool(file.directory), lustre=file.has_lustre, os=file.os)
     return ImageValues(
         cluster=file.cluster.name,
         name=name,
         parent=parent_image(arch, file.os, installs_driver=file.installs_driver),
         os=file.os,
         repository=repository_with(file.slurm.version, file.slurm.repository(file.os)),
-        more=(*((EXPORTER,) if has_exporter else ()), *_of_directory(file)),
+        more=(*((EXPORTER,) if has_exporter else ()), *asked),
         driver_branch=INSTALLED_BRANCH if file.installs_driver else "",
         programs=tuple(each for each in wanted if "/" not in each),
         files=tuple(each for each in wanted if "/" in each),
     )
-
-
-def _of_directory(file: ClusterFile) -> tuple[tuple[str, str], ...]:
-    return ((DIRECTORY_PROGRAM, directory_packages(file.os)),) if file.directory else ()
 
 
 def _schedule(days: int) -> builder.CfnImagePipeline.ScheduleProperty | None:

@@ -14,7 +14,7 @@ import yaml
 
 from userdata.bundle import Bundle, Stage, assignments, in_order
 from userdata.node_bundle import baked_stages, node_bundle
-from userdata.packages import NODE_PROGRAMS, node_packages
+from userdata.packages import LUSTRE_PROGRAM, NODE_PROGRAMS, node_packages
 from userdata.patterns import check_word
 from userdata.repository import Repository, repository_settings
 from userdata.values import Shared
@@ -138,6 +138,7 @@ def _settings(values: ImageValues) -> dict[str, str]:
         "PACKAGES": " ".join((node_packages(values.os), *(each[1] for each in values.more))),
         "EFS_HELPER_URL": values.helper_url,
         "CUDA_URL": Shared("any").cuda_url,
+        **(Shared("any").lustre_source if LUSTRE_PROGRAM in dict(values.more) else {}),
         **repository_settings(values.repository),
         # As on a machine that has all of it.
         "GPUS": "1",

@@ -21,13 +21,17 @@ def node_packages(os: str) -> str:
 LOGIN_PACKAGES = f"{PACKAGES} libnss-extrausers"
 LOGIN_PROGRAMS = f"{PROGRAMS} sbatch sshd"
 
-# A directory's client: a program, Ubuntu's packages, Amazon Linux's.
-DIRECTORY_PROGRAM = "sssd"
-_DIRECTORY, _AL2023_DIRECTORY = "libnss-sss libpam-sss sssd-ldap", "sssd-client sssd-ldap"
+# Of what a cluster asks for: a program, Ubuntu's packages, Amazon Linux's. Lustre's client is a
+# module of the kernel as well, of whose package the stage completes the name.
+_DIRECTORY = ("sssd", "libnss-sss libpam-sss sssd-ldap", "sssd-client sssd-ldap")
+LUSTRE_PROGRAM = "mount.lustre"
+_LUSTRE = (LUSTRE_PROGRAM, "lustre-client-utils lustre-client-modules", "lustre-client")
 
 
-def directory_packages(os: str) -> str:
-    return _AL2023_DIRECTORY if os == "al2023" else _DIRECTORY
+def asked_for(*, directory: bool, lustre: bool, os: str = "") -> tuple[tuple[str, str], ...]:
+    """Programs, and the packages that bring them to this system."""
+    each = (*((_DIRECTORY,) if directory else ()), *((_LUSTRE,) if lustre else ()))
+    return tuple((name, al2023 if os == "al2023" else ubuntu) for name, ubuntu, al2023 in each)
 
 
 # Program, package.

@@ -15,7 +15,6 @@ from userdata.monitoring import EXPORTER, PACKAGES_OF_HEAD, monitoring_files, mo
 from userdata.node_bundle import baked_stages, node_bundle
 from userdata.packages import (
     ACCOUNTING,
-    DIRECTORY_PROGRAM,
     HEAD,
     LOGIN_PACKAGES,
     LOGIN_PROGRAMS,
@@ -23,7 +22,7 @@ from userdata.packages import (
     PACKAGES,
     PROGRAMS,
     SITE_CHECK,
-    directory_packages,
+    asked_for,
     node_packages,
 )
 from userdata.patterns import check_word
@@ -136,7 +135,7 @@ def _node_software(values: NodeValues) -> dict[str, str]:
     """
     has_package = values.has_exporters and values.os != "al2023"
     packages = " ".join((node_packages(values.os), *([EXPORTER[1]] if has_package else ())))
-    found = _programs(NODE_PROGRAMS, packages, values.directory, values.installs, values.os)
+    found = _programs(NODE_PROGRAMS, packages, values, values.os)
     return found | ({"EXPORTERS": "yes"} if values.has_exporters else {})
 
 
@@ -194,8 +193,7 @@ def _head_settings(values: HeadValues) -> dict[str, str]:
         **_programs(
             " ".join((PROGRAMS, *(each[0] for each in added))),
             " ".join((PACKAGES, *(each[1] for each in added))),
-            values.directory,
-            values.installs,
+            values,
         ),
         **({"DIRECTORY_SECRET": values.directory.secret} if values.directory else {}),
         **monitoring_settings(values.monitoring),
@@ -232,7 +230,7 @@ def _login_settings(values: LoginValues) -> dict[str, str]:
         "USERS": values.users,
         **values.containers.settings,
         "ON_LOGIN_CONFIGURED_S": _limit_s(values.on_login_configured),
-        **_programs(LOGIN_PROGRAMS, LOGIN_PACKAGES, values.directory, values.installs),
+        **_programs(LOGIN_PROGRAMS, LOGIN_PACKAGES, values),
         **({"DIRECTORY_SECRET": values.directory.secret} if values.directory else {}),
         **repository_settings(values.repository),
         **_settings_of_both(values.munge, values.shared),
@@ -295,15 +293,13 @@ def _parameter(made: Mapping[str, str]) -> str:
 
 
 def _programs(
-    programs: str, packages: str, directory: Directory | None, installs: bool, os: str = ""
+    programs: str, packages: str, values: NodeValues | HeadValues | LoginValues, os: str = ""
 ) -> dict[str, str]:
     """What must be there, and what brings it."""
-    if directory:
-        programs, packages = (
-            f"{programs} {DIRECTORY_PROGRAM}",
-            f"{packages} {directory_packages(os)}",
-        )
-    return {"PROGRAMS": programs, "PACKAGES": packages if installs else ""}
+    has = {"directory": bool(values.directory), "lustre": bool(values.shared.lustre)}
+    for program, brought_by in asked_for(**has, os=os):
+        programs, packages = f"{programs} {program}", f"{packages} {brought_by}"
+    return {"PROGRAMS": programs, "PACKAGES": packages if values.installs else ""}
 
 
 def _directory_files(directory: Directory | None, shared: Shared) -> dict[str, str]:
@@ -318,6 +314,7 @@ def _directory_files(directory: Directory | None, shared: Shared) -> dict[str, s
 
 def _settings_of_both(munge: MungeSecret, shared: Shared) -> dict[str, str]:
     return {
+        **(shared.lustre_source if shared.lustre else {}),
         "MUNGE_WAIT_S": str(munge.wait_s),
         "SHARED_DIR": shared.directory,
         "SHARED_WAIT_S": str(shared.wait_s),

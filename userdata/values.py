@@ -109,6 +109,7 @@ class Shared:
     `wait_s`: how long a mount may take; the name of a mount target that was just made
     resolves only after minutes. `helper_url`: where AWS's packages of the mount helper are,
     `neuron_url`: those of the Neuron driver. `cuda_url`: NVIDIA's for Amazon Linux 2023.
+    `lustre_url` and `lustre_key_url`: AWS's packages of Lustre's client for Ubuntu, and their key.
     """
 
     file_system_id: str
@@ -120,6 +121,10 @@ class Shared:
     helper_url: str = "https://amazon-efs-utils.aws.com"
     neuron_url: str = "https://apt.repos.neuron.amazonaws.com"
     cuda_url: str = "https://developer.download.nvidia.com/compute/cuda/repos/amzn2023"
+    lustre_url: str = "https://fsx-lustre-client-repo.s3.amazonaws.com/ubuntu"
+    lustre_key_url: str = (
+        "https://fsx-lustre-client-repo-public-keys.s3.amazonaws.com/fsx-ubuntu-public-key.asc"
+    )
 
     def __post_init__(self) -> None:
         check("file_system_id", self.file_system_id, WORD)
@@ -127,6 +132,8 @@ class Shared:
         check("helper_url", self.helper_url, WORD)
         check("neuron_url", self.neuron_url, WORD)
         check("cuda_url", self.cuda_url, WORD)
+        check("lustre_url", self.lustre_url, WORD)
+        check("lustre_key_url", self.lustre_key_url, WORD)
         for source, directory, options in self.lustre:
             check_each("lustre", (source, directory), WORD)
             check("options of lustre", options, OPTIONAL_WORD)
@@ -136,6 +143,11 @@ class Shared:
         if self.access_point_id:
             check("access_point_id", self.access_point_id, WORD)
         check_positive("wait_s", self.wait_s)
+
+    @property
+    def lustre_source(self) -> dict[str, str]:
+        """Where the stage of packages finds Lustre's client on Ubuntu."""
+        return {"LUSTRE_URL": self.lustre_url, "LUSTRE_KEY_URL": self.lustre_key_url}
 
     @property
     def mounts(self) -> dict[str, str]:

@@ -15,6 +15,7 @@ from local.boot.values import A10GX4, SHARED
 from local.world import BRIDGE_ADDRESS
 from tests.boot.node_data import LOADS
 from tests.boot.node_exporters import AGENT, DCGM, NEURON_MONITOR
+from tests.boot.node_mounts import LAKE, LUSTRELESS, MOUNT_NFS, NAS, NO_MODULE, SETS, with_lustre
 from userdata.containers import Containers
 from userdata.image import ARCHIVE_AT, ImageValues
 from userdata.render import GpuSettings, Hook, NodeValues, Repository, node_bundle
@@ -85,18 +86,6 @@ MARKED = "#!/bin/sh\nmountpoint -q /shared && echo mounted || echo early\n"
 EARLY = inline(f"{MARKED.strip()} >>/etc/local-hooks\n")
 
 
-# Stands in for nfs-common's, since no machine here is an NFS client: SOURCE DIR -o OPTIONS.
-MOUNT_NFS = """#!/bin/bash
-[[ $1 == nas.example.com:/export/data ]] || { echo "mount.nfs: Connection refused" >&2; exit 32; }
-mkdir -p /srv/nas
-echo "$4" >/etc/local-nfs
-mount --bind /srv/nas "$2"
-"""
-LAKE = ("s3files", "fs-0a1b2c3d4e5f60001", "/lake", "nodirects3read")
-SETS = ("s3", "data-sets/imagenet", "/sets", "ro")
-NAS = ("nfs", "nas.example.com:/export/data", "/nas", "nfsvers=4.1,hard")
-
-
 def mounting(*more: tuple[str, str, str, str], wait_s: int = 300) -> NodeValues:
     return replace(LOCAL_NODE, shared=replace(SHARED, file_systems=more, wait_s=wait_s))
 
@@ -131,8 +120,10 @@ DRIVERLESS = {
 }
 # AWS's repository with the mount helper.
 HELPER_URL = f"http://{BRIDGE_ADDRESS}:{AWS_PORT}/efs-packages"
+KEY_URL = f"{HELPER_URL}/efs-utils.gpg"
 BAKED = ImageValues("dev", "/x", driver_branch="580", helper_url=HELPER_URL)
 INSTALLS = replace(LOCAL_NODE, installs=True, shared=replace(SHARED, helper_url=HELPER_URL))
+WITH_LUSTRE = replace(INSTALLS, shared=with_lustre(INSTALLS.shared, HELPER_URL, KEY_URL))
 
 # Of the Slurm on this machine.
 try:
@@ -144,7 +135,6 @@ RELEASE = SAID.split()[-1].rpartition(".")[0]
 SLURMD = shutil.which("slurmd", path="/usr/sbin:/usr/bin") or ""
 IS_LINK = Path(SLURMD).is_symlink()
 NO_SLURMD = {SLURMD: "", "/etc/local-slurmd": str(Path(SLURMD).resolve())} if IS_LINK else {}
-KEY_URL = f"{HELPER_URL}/efs-utils.gpg"
 SLURM_URL = "https://packages.example.com/slurm"
 SLURM_BUCKET = "slurm-packages"
 
@@ -353,6 +343,12 @@ FAULTS = {
             "/usr/bin/mount-s3": stub("mount-s3"),
         },
         mounting(("efs", "fs-0a1b2c3d", "/data", ""), NAS, LAKE, SETS),
+    ),
+    "lustre": Fault("", APT | LUSTRELESS, WITH_LUSTRE),
+    "lustre_without_module": Fault(
+        "AWS's packages have no Lustre module for kernel",
+        APT | NO_MODULE,
+        WITH_LUSTRE,
     ),
     "nfs_refuses": Fault(
         "mount.nfs: Connection refused",

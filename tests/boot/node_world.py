@@ -154,7 +154,7 @@ def look_at(name: str, machine: Machine) -> dict[str, Any]:
         found["shown"] = machine.run(["bash", "-c", line]).stdout.split()
         found["smi"] = machine.run(["cat", "/run/local-nvidia-smi-calls"]).stdout.splitlines()
         found["hooks"] = machine.run(["cat", "/etc/local-hooks"]).stdout.splitlines()
-        targets = "/data /nas /lake /sets"
+        targets = "/data /nas /lake /sets /lustre"
         mounted = f"for at in {targets}; do findmnt -no TARGET $at; done; cat /etc/local-nfs"
         found["mounted"] = machine.run(["bash", "-c", mounted]).stdout.split()
         found["of_s3"] = machine.run(["cat", "/etc/local-s3"]).stdout.splitlines()

@@ -64,6 +64,7 @@ def test_file_systems_of_the_site_are_mounted_before_the_node_joins(seen):
     """In the order of the file; what lies on NFS makes nobody root."""
     assert seen["more_file_systems"]["mounted"][-1].startswith("rw,nosuid,nodev,nfsvers=4.1,hard")
     assert seen["more_file_systems"]["mounted"][:-1] == ["/data", "/nas", "/lake", "/sets"]
+    assert seen["lustre"]["mounted"] == ["/lustre"]
     assert seen["more_file_systems"]["of_s3"] == [
         "fs-0a1b2c3d4e5f60001 rw,nosuid,nodev,nodirects3read,_netdev",
         "data-sets --read-only --allow-other --prefix imagenet/",
@@ -316,7 +317,7 @@ def test_slurm_of_schedmd_s_own_packages_is_asked_for_by_their_names(seen):
 
 INSTALLING = [
     *("ubuntu_22", "schedmd_s_packages", "amazon_linux", "slurm_in_s3", "slurm_in_s3_for_dnf"),
-    *("installed", "driver_installed", "apt_locked_once"),
+    *("installed", "driver_installed", "apt_locked_once", "lustre"),
 ]
 
 

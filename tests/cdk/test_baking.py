@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from cdk.app import SOURCE_ONLY
+from cdk.baking import image_values
 from cdk.cluster import Source
 from cdk.image_rights import IMAGES_TAG
 from cdk.stack import ImagesStack
@@ -156,6 +157,26 @@ def test_old_images_go_with_their_snapshots_whatever_their_recipe_s_version(rich
         assert told["Action"]["IncludeResources"] == {"Amis": True, "Snapshots": True}
         (recipe,) = policy["ResourceSelection"]["Recipes"]
         assert recipe["SemanticVersion"] == "x.x.x"
+
+
+@pytest.mark.parametrize(
+    ("image", "brought_by"),
+    [("install", "lustre-client-utils lustre-client-modules"), ("install-al2023", "lustre-client")],
+)
+def test_lustre_s_client_is_baked_where_the_file_has_lustre(image, brought_by):
+    slurm = {
+        "version": "24.11",
+        "repositories": {
+            name: {"url": "https://example.com/slurm", "key": "https://example.com/key"}
+            for name in {"ubuntu24.04", image.removeprefix("install-")} - {"install"}
+        },
+    }
+    asked = dev_file(image=image, lustre={"storage_gib": "1200"}, images={}, slurm=slurm)
+
+    values = image_values(parse_cluster(yaml.safe_dump(asked), "dev"), "x86_64", "x")
+
+    assert ("mount.lustre", brought_by) in values.more
+    assert "mount.lustre" not in values.programs
 
 
 def test_each_architecture_is_baked_on_its_own_and_more_components_come_first(rich):

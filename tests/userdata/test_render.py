@@ -310,6 +310,18 @@ def test_the_head_knows_its_agent_by_its_hash():
     assert f"\nAGENT={AGENT.bucket}/{AGENT.key}\n" in told
 
 
+def test_lustre_s_client_is_brought_where_something_of_it_is_mounted():
+    shared = replace(SHARED, lustre=(("fs-1@tcp:/fsx", "/fsx", ""),))
+    head = replace(HEAD, shared=shared, installs=True)
+    node = replace(NODE, shared=shared, installs=True)
+
+    for told in (head_parameter(head, AT), node_user_data(node, AT)):
+        assert re.search(r"^PROGRAMS=.* mount\.lustre'?$", told, re.MULTILINE)
+        assert "lustre-client-utils lustre-client-modules" in told
+        assert "\nLUSTRE_URL=https://fsx-lustre-client-repo.s3.amazonaws.com/ubuntu\n" in told
+    assert "LUSTRE_URL" not in head_parameter(HEAD, AT)
+
+
 @pytest.mark.parametrize("role", STUBS)
 def test_rendered_scripts_are_clean(role):
     assert shellcheck("--exclude=SC1090", "-", text=STUBS[role]) == ""

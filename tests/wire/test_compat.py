@@ -191,7 +191,7 @@ def test_pyxis_needs_an_image_that_holds_it():
 
 
 def test_lustre_without_an_image_that_holds_its_client_is_told():
-    """Without it no node would join, and the head would not boot."""
+    """Where AWS has none for a kernel yet no node would join, and the head would not boot."""
     lustre = {"storage_gib": "1200"}
 
     (warning,) = findings(file_with("g5.xlarge", lustre=lustre))

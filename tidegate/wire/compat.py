@@ -159,10 +159,10 @@ def _containers(file: ClusterFile) -> Finding:
 
 
 def _lustre(place: str) -> Finding:
-    """A script of the site's own may bring it to nodes (hooks.on_node_start): no error."""
     text = (
-        "neither AWS's nor Canonical's image holds FSx for Lustre's client (mount.lustre), and"
-        " without it no head comes up and no node joins: name images of your own that hold it"
+        "each boot installs FSx for Lustre's client from AWS's packages, which may come days later"
+        " than a kernel: until then no head comes up on an image with that kernel, and no node"
+        " joins; images of your own that hold it (mount.lustre), or images for nodes, end that"
     )
     return Finding("R20", False, place, text, sources(["dlami"]))
 

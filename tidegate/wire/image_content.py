@@ -14,8 +14,6 @@ def needed(file: ClusterFile) -> Iterator[tuple[str, str]]:
         yield "nvidia-cuda-mps-control", "gpu.mps or gpu.mps_per_gpu of a pool"
     if file.efa:
         yield "/opt/amazon/efa_installed_packages", "efa of a pool"
-    if file.has_lustre:
-        yield "mount.lustre", "lustre"
     if file.containers:
         yield "enroot", "containers: pyxis"
         yield "nvidia-container-cli", "containers: pyxis"

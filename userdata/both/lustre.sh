@@ -4,7 +4,7 @@
 # wait_s: SHARED_WAIT_S
 # time_limit_s: 120
 # FSx for Lustre, where the cluster has some. A line each: HOST@tcp:/NAME, directory, options; with tabs
-# between them. Its client is a module of the kernel: an image that lacks it cannot get it at a boot in time.
+# between them.
 
 check() {
     local source directory options
@@ -19,8 +19,6 @@ is_mounted() {
 
 apply() {
     local source directory options usual=_netdev,noatime,flock,nosuid,nodev
-    command -v mount.lustre >/dev/null ||
-        refuse "the image has no Lustre client (mount.lustre): bake one that does, for its kernel"
     while IFS=$'\t' read -r source directory options; do
         [[ -n $source ]] || continue
         if ! is_mounted "$directory"; then

@@ -15,6 +15,7 @@ missing() {
     for program in $PROGRAMS; do
         command -v "$program" >/dev/null || echo "$program"
     done
+    [[ " $PROGRAMS " != *" mount.lustre "* ]] || modinfo lustre >/dev/null 2>&1 || echo lustre.ko
 }
 
 check() {
@@ -46,11 +47,20 @@ apply() {
     fi
     rm -f /etc/munge/munge.key
     add_slurm_user
+    ! is_kernel_unknown ||
+        refuse "AWS's packages have no Lustre module for kernel $(uname -r) yet: take an image with an older kernel"
     if [[ -n $(missing) ]]; then
         echo "still missing: $(missing | paste -sd' ')"
         return 1
     fi
     is_release || refuse "$REPOSITORY_URL has no Slurm $SLURM_RELEASE for this system"
+}
+
+# The repository of Lustre's client was read, and has none for this kernel: to try again does not help.
+is_kernel_unknown() {
+    [[ $(missing) == lustre.ko ]] && command -v apt-cache >/dev/null &&
+        [[ -n $(apt-cache madison lustre-client-utils) ]] &&
+        [[ -z $(apt-cache madison "lustre-client-modules-$(uname -r)") ]]
 }
 
 # Debian's packages make this user, those of SchedMD none. The number is Debian's: slurmd takes
@@ -90,12 +100,14 @@ apt_names() {
         if [[ $name == slurm* && -n $(apt-cache madison "slurm-smd-${name#slurm-}") ]]; then
             name=slurm-smd-${name#slurm-}
         fi
+        [[ $name != lustre-client-modules ]] || name+=-$(uname -r)
         echo "$name"
     done
 }
 
 refresh_apt() {
     [[ $(missing) != *mount.efs* ]] || add_efs_source || echo "no repository with mount.efs"
+    [[ $(missing) != *lustre* ]] || add_lustre_source || echo "no repository with mount.lustre"
     [[ -z $REPOSITORY_URL ]] || add_slurm_source
     # shellcheck disable=SC2086
     apt-get $APT update || true
@@ -231,6 +243,19 @@ Package: amazon-efs-utils
 Pin: version 3.*
 Pin-Priority: 990
 EOF_PIN
+}
+
+# FSx for Lustre's client: the addresses and suites are those of AWS's guide ("Installing the Lustre
+# client") and of ParallelCluster (cookbook, lustre/partial/_install_lustre_debian.rb). A package for
+# each kernel of AWS's, which may come later than the kernel.
+add_lustre_source() {
+    local codename key
+    codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+    grep -qx ID=ubuntu /etc/os-release || return
+    key=$(fetch_key "$LUSTRE_KEY_URL" /usr/share/keyrings/fsx-lustre) || return
+    put_file /etc/apt/sources.list.d/fsx-lustre.list 644 <<EOF_LIST
+deb [signed-by=$key] $LUSTRE_URL $codename main
+EOF_LIST
 }
 
 dnf_install() {
