@@ -255,7 +255,7 @@ class Months:
         return self.told
 
     def _paid_s(self) -> float:
-        ended, now_s = self.world.compute._ended_at_s, self.world.clock.now_s()
+        ended, now_s = self.world.compute.ended_at_s, self.world.clock.now_s()
         all_ = self.world.compute.everything.values()
         return sum(ended.get(e.instance_id, now_s) - e.launched_at_s for e in all_)
 

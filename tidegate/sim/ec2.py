@@ -84,7 +84,7 @@ class SimCompute:
     _living: dict[str, Instance] = field(default_factory=dict)
     _shown_stopped_until_s: dict[str, float] = field(default_factory=dict)
     _hidden_until_s: dict[str, float] = field(default_factory=dict)
-    _ended_at_s: dict[str, float] = field(default_factory=dict)
+    ended_at_s: dict[str, float] = field(default_factory=dict)
     _answers: dict[str, tuple[FleetRequest, FleetResult]] = field(default_factory=dict)
 
     def create_fleets(self, requests: Sequence[FleetRequest]) -> Generator[tuple[Answered, ...]]:
@@ -143,7 +143,7 @@ class SimCompute:
     def instances(self) -> tuple[Instance, ...]:
         with effect(self.faults, "instances"):
             now_s = self.clock.now_s()
-            ended = self._ended_at_s.items() if self.ending_s else ()
+            ended = self.ended_at_s.items() if self.ending_s else ()
             ending = [self.everything[i] for i, at_s in ended if now_s < at_s + self.ending_s]
             going = (replace(one, state=InstanceState.SHUTTING_DOWN) for one in ending)
             there = (self._shown(each) for each in (*self._living, *self.stopped))
@@ -160,7 +160,7 @@ class SimCompute:
 
     def _told_of(self, names: Iterable[str]) -> tuple[Instance, ...]:
         since_s = self.clock.now_s() - ENDED_SHOWN_S
-        shown = (name for name in names if self._ended_at_s.get(name, since_s) >= since_s)
+        shown = (name for name in names if self.ended_at_s.get(name, since_s) >= since_s)
         return self._seen(self.everything[name] for name in shown)
 
     def _seen(self, shown: Iterable[Instance]) -> tuple[Instance, ...]:
@@ -245,7 +245,7 @@ class SimCompute:
         ended = replace(self.everything[instance_id], state=InstanceState.TERMINATED)
         self.put(ended)
         left = self.prepaid.held.pop(instance_id, None)
-        self._ended_at_s[instance_id] = self.clock.now_s()
+        self.ended_at_s[instance_id] = self.clock.now_s()
         for tell in self.on_end:
             tell(ended)
         if left:
@@ -266,7 +266,7 @@ class SimCompute:
         one = replace(one, state=InstanceState.STOPPED, offering=on_demand, state_reason=why)
         self.everything[instance_id] = replace(one, capacity_reservation_id="")
         self.stopped[instance_id] = self.clock.now_s()
-        del self._ended_at_s[instance_id]
+        del self.ended_at_s[instance_id]
 
     def fill_reservation(self, reservation: Reservation) -> None:
         """EC2 takes what runs on demand and fits into an open reservation that has room."""

@@ -2,6 +2,7 @@
 
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterator, Mapping
+from math import inf
 
 from tidegate.core.model.budgets import DisruptionReason, tightest
 from tidegate.core.model.cluster import Limits, Pool
@@ -308,14 +309,25 @@ class OneFirstNode(Check):
 
 
 def outdated(world: SimWorld, pool: Pool) -> list[Instance]:
-    """Nodes of the pool that have had their time."""
+    """Nodes of the pool that have had their time, and those that ended while one that was to come
+    before they go was on its way.
+    """
     now_s, most_s = world.clock.now_s(), pool.disruption.expire_after_s
     newest = world.control.placement.templates[pool.name].digest
-    ours = (one for one in world.compute.live() if one.pool == pool.name)
+    booting = {each.launch_id for each in world.ledger.view().nodes if each.phase is Phase.LAUNCHED}
+    records = (world.ledger.all_launches[launch_id] for launch_id in booting)
+    ours_s = (
+        each.created_at_s
+        for each in records
+        if each.launch.pool == pool.name and not each.launch.for_jobs
+    )
+    since_s = min(ours_s, default=inf)
+    ours = (one for one in world.compute.everything.values() if one.pool == pool.name)
     return [
         one
         for one in ours
         if one.template != newest or (most_s is not None and now_s - one.launched_at_s >= most_s)
+        if world.compute.ended_at_s.get(one.instance_id, inf) >= since_s
     ]
 
 
