@@ -317,6 +317,7 @@ def image_values(file: ClusterFile, arch: str, name: str) -> ImageValues:
         os=file.os,
         repository=repository_with(file.slurm.version, file.slurm.repository(file.os)),
         more=(*((EXPORTER,) if has_exporter else ()), *asked),
+        containers=file.containers,
         driver_branch=INSTALLED_BRANCH if file.installs_driver else "",
         programs=tuple(each for each in wanted if "/" not in each),
         files=tuple(each for each in wanted if "/" in each),

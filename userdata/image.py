@@ -46,7 +46,7 @@ class ImageValues:
     `os`: the parent's, in the cluster file's words. `repository`: with Slurm for it, None for the
     system's own.
     `more`: programs, and the packages that bring them, beside those of every node.
-    `name`: of the component, tidegate-CLUSTER when left out.
+    `name`: of the component, tidegate-CLUSTER when left out. `containers`: "pyxis", or "".
     `programs` and `files`: that the cluster needs and no stage brings; their absence fails the
     build, so that no node has to find out. Files may hold `*`.
     """
@@ -60,6 +60,7 @@ class ImageValues:
     programs: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     name: str = ""
+    containers: str = ""
     helper_url: str = Shared("any").helper_url
 
     def __post_init__(self) -> None:
@@ -140,6 +141,7 @@ def _settings(values: ImageValues) -> dict[str, str]:
         "CUDA_URL": Shared("any").cuda_url,
         **(Shared("any").lustre_source if LUSTRE_PROGRAM in dict(values.more) else {}),
         **repository_settings(values.repository),
+        **({"CONTAINERS": values.containers} if values.containers else {}),
         # As on a machine that has all of it.
         "GPUS": "1",
         "FABRIC": "1",

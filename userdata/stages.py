@@ -40,13 +40,14 @@ NODE_STAGES = (
     "node/exporters",
 )
 # What a boot would do in minutes, and what it would undo otherwise.
-BAKED_STAGES = ("both/quiesce", "both/packages", "node/driver", "node/early")
+BAKED_STAGES = ("both/quiesce", "both/packages", "node/driver", "both/pyxis", "node/early")
 # People's machines: what a node has but slurmd, and what a head has but its daemons.
 LOGIN_STAGES = (
     "head/update",
     "both/identity",
     "both/quiesce",
     "both/packages",
+    "both/pyxis",
     "both/owner_rule",
     "both/shared",
     "both/lustre",
@@ -64,6 +65,7 @@ HEAD_STAGES = (
     "both/identity",
     "both/quiesce",
     "both/packages",
+    "both/pyxis",
     "both/owner_rule",
     "both/shared",
     "both/lustre",

@@ -69,10 +69,12 @@ def test_its_stages_are_the_boot_s_own_in_their_order():
     tar, told = baked(VALUES)
 
     assert tar == node_bundle().tar
-    assert list(graph_of(node_bundle(), "image")) == [*("quiesce", "early", "packages", "driver")]
+    assert list(graph_of(node_bundle(), "image")) == [
+        *("quiesce", "early", "packages", "driver", "pyxis")
+    ]
     assert "\nDRIVER_BRANCH=580\n" in told
     assert list(steps(VALUES, "build")) == [
-        *("folder", "archive", "unpack", "quiesce", "early", "packages", "driver", "tidy")
+        *("folder", "archive", "unpack", "quiesce", "early", "packages", "driver", "pyxis", "tidy")
     ]
 
 
@@ -105,7 +107,7 @@ def test_a_document_that_a_request_does_not_take_is_refused_as_it_is_sent():
     with pytest.raises(ValueError, match=r"\d+ bytes; Image Builder takes 16000"):
         image_component(long, in_s3=True)
 
-    sent = text_of(image_component(replace(long, programs=names[:101]), in_s3=True))
+    sent = text_of(image_component(replace(long, programs=names[:100]), in_s3=True))
     assert len(sent.encode()) <= MAX_INLINE_BYTES
 
 
@@ -164,7 +166,7 @@ def test_a_machine_of_the_image_has_nothing_left_to_do():
     (holds,) = (each for each in steps(VALUES, "test").values() if each["name"] == "holds")
     text = "\n".join(holds["inputs"]["commands"])
 
-    assert "for each in quiesce early packages driver; do\n" in text
+    assert "for each in quiesce early packages driver pyxis; do\n" in text
     assert "boot.sh stage $each\n" in text
     assert "how.$each) == skip" in text
     assert "nvidia-smi -L" in text

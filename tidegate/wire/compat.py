@@ -125,7 +125,7 @@ def _shared(pool: str, gpu: GpuModel, file: ClusterFile) -> Iterator[Finding]:
 
 
 def _own_image(file: ClusterFile) -> Iterator[Finding]:
-    if file.containers and not file.has_own_images:
+    if file.containers and not file.has_own_nodes:
         yield _containers(file)
     if file.has_lustre and not file.has_own_images:
         yield _lustre("lustre" if file.lustre else "file_systems")
@@ -144,17 +144,13 @@ def _own_image(file: ClusterFile) -> Iterator[Finding]:
 
 
 def _containers(file: ClusterFile) -> Finding:
-    """Images that are baked are for nodes, and hold these where a component brings them."""
-    lacks = "neither AWS's nor Canonical's image holds enroot and pyxis"
-    if not (file.images and file.images.components):
-        text = f"{lacks}: bake one that does"
-    elif not (file.head.image or file.existing.head):
-        text = f"{lacks}, and images bakes none for the head: name one that does as head.image"
-    else:
-        text = (
-            "until the first image is baked (`tidegate image bake`) nodes power off: AWS's has none"
-        )
+    """Head and login nodes get these as they boot, where they have no image of their own."""
+    lacks = "AWS's and Canonical's images hold no enroot and pyxis"
+    if file.images:
+        text = f"{lacks}: nodes power off until the first image is baked (`tidegate image bake`)"
         return Finding("R20", False, "containers", text, sources(["dlami"]))
+    remedy = "bake them (`images: {}`), or name an image that holds them"
+    text = f"{lacks}, and a node has no time to build them: {remedy}"
     return Finding("R20", True, "containers", text, sources(["dlami"]))
 
 

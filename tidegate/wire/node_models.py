@@ -18,8 +18,8 @@ type KernelModule = Literal["open", "proprietary"]
 Containers = Annotated[
     Literal["pyxis"] | None,
     Field(
-        description="pyxis: containers by srun --container-image, with an image of your own that"
-        " holds enroot and pyxis"
+        description="pyxis: containers by srun --container-image; with images, which bakes it for"
+        " nodes, or with an image of your own that holds enroot and pyxis"
     ),
 ]
 type Users = Literal["sssd"]

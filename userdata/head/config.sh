@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# needs: data_volume
+# needs: data_volume pyxis
 # time_limit_s: 120
 # Slurm's configuration. Nodes get theirs from slurmctld (configless), all but the line of gres.conf
 # that points at a file of their own.

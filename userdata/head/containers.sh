@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# needs: shared
+# needs: shared pyxis
 # only_with: CONTAINER_CACHE
 # Images of containers for all users, in a folder in which only root of the head can write: nodes find
 # in it what `tidegate-share-image` imported here, see tidegate-import.sh.

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# needs: packages
+# needs: packages pyxis
 # Slurm's commands read the head's slurm.conf, which comes with the deployment: no daemon of Slurm's
 # runs here that could fetch it.
 
