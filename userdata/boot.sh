@@ -102,6 +102,7 @@ run_stage() {
     started_ms=$now_ms
     deadline=$((SECONDS + ${wait_s[$name]}))
     if ! is_wanted "${only_with[$name]}"; then
+        echo skip >"$RUN_DIR/how.$name"
         note_stage "$name" skip "$started_ms" 1
         tell_time "stage $name skip" "$started_ms" ', try 1'
         return

@@ -141,7 +141,7 @@ def _settings(values: ImageValues) -> dict[str, str]:
         "CUDA_URL": Shared("any").cuda_url,
         **(Shared("any").lustre_source if LUSTRE_PROGRAM in dict(values.more) else {}),
         **repository_settings(values.repository),
-        **({"CONTAINERS": values.containers} if values.containers else {}),
+        "CONTAINERS": values.containers,
         # As on a machine that has all of it.
         "GPUS": "1",
         "FABRIC": "1",

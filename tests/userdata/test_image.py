@@ -20,7 +20,7 @@ from userdata.image import (
     image_component,
     text_of,
 )
-from userdata.render import node_bundle
+from userdata.render import baked_stages, node_bundle
 
 VALUES = ImageValues("dev", "/aws/service/x", driver_branch="580", programs=("enroot",))
 
@@ -78,6 +78,16 @@ def test_its_stages_are_the_boot_s_own_in_their_order():
     ]
 
 
+def test_each_stage_of_it_is_told_whether_it_has_anything_to_do():
+    """The runner takes a setting that nobody tells for a mistake, and ends."""
+    _, told = baked(VALUES)
+
+    settings = {each.only_with for each in baked_stages()} - {"-"}
+    assert settings == {"DRIVER_BRANCH", "CONTAINERS"}
+    for name in settings:
+        assert re.search(rf"^{name}=", told, re.MULTILINE)
+
+
 def test_what_no_stage_brings_is_asked_for_in_the_end():
     commands = steps(replace(VALUES, files=("/usr/lib/x.so",)), "test")["complete"]["inputs"]
 
@@ -107,7 +117,7 @@ def test_a_document_that_a_request_does_not_take_is_refused_as_it_is_sent():
     with pytest.raises(ValueError, match=r"\d+ bytes; Image Builder takes 16000"):
         image_component(long, in_s3=True)
 
-    sent = text_of(image_component(replace(long, programs=names[:100]), in_s3=True))
+    sent = text_of(image_component(replace(long, programs=names[:99]), in_s3=True))
     assert len(sent.encode()) <= MAX_INLINE_BYTES
 
 

@@ -12,7 +12,7 @@ from userdata.bundle import read
 WAITS = "check() { [[ -e %s ]]; }; apply() { echo waited in vain; %s return %s; }"
 
 
-def run(folder: Path, stage: str) -> int:
+def run(folder: Path, stage: str, *, only_with: str = "-") -> int:
     """Exit code of one stage that has no time for a second try."""
     for name in ("boot.sh", "lib.sh"):
         text = read(name)
@@ -23,7 +23,7 @@ def run(folder: Path, stage: str) -> int:
     for path in ("dev", "etc/tidegate", "stages"):
         (folder / path).mkdir(parents=True)
     (folder / "etc/tidegate/boot.env").write_text("ROLE=node\n")
-    (folder / "graph.node").write_text("joins 60 0 -\n")
+    (folder / "graph.node").write_text(f"joins 60 0 {only_with}\n")
     (folder / "stages/joins.sh").write_text(stage)
     done = subprocess.run(
         [folder / "boot.sh", "stage", "joins"],
@@ -43,6 +43,12 @@ def test_what_came_as_the_last_try_ended_has_come(
     later = f"touch {here};" if comes else ""
 
     assert run(tmp_path, WAITS % (here, later, said)) == code
+
+
+def test_a_stage_without_its_setting_says_that_it_had_nothing_to_do(tmp_path: Path) -> None:
+    """The test of a baked image asks each stage for it."""
+    assert run(tmp_path, "apply() { return 3; }", only_with="LUSTRE") == 0
+    assert (tmp_path / "run/tidegate/how.joins").read_text() == "skip\n"
 
 
 def test_a_stage_that_cannot_tell_has_failed(tmp_path: Path) -> None:
