@@ -316,7 +316,7 @@ class NothingWhileBlind(Check):
         if record is None or not self.witness.is_new(request):
             return
         blind_at_s = self.world.bus.put_at_s + self.world.cluster.timings.digest_stale_s
-        if record.created_at_s <= blind_at_s:
+        if self.witness.digest_age_s <= self.world.cluster.timings.digest_stale_s:
             return
         lost = self._lost_places()
         bought = record.launch.count + self._bought_since(blind_at_s)

@@ -314,7 +314,8 @@ def outdated(world: SimWorld, pool: Pool) -> list[Instance]:
     """
     now_s, most_s = world.clock.now_s(), pool.disruption.expire_after_s
     newest = world.control.placement.templates[pool.name].digest
-    booting = {each.launch_id for each in world.ledger.view().nodes if each.phase is Phase.LAUNCHED}
+    nodes = world.ledger.all_nodes.values()
+    booting = {each.launch_id for each in nodes if each.phase is Phase.LAUNCHED}
     records = (world.ledger.all_launches[launch_id] for launch_id in booting)
     ours_s = (
         each.created_at_s

@@ -320,7 +320,7 @@ class GangsWhole(Check):
         promised = {n for n, job_id in self.promised.items() if job_id in ids_of(owner)}
         kept = (promised | self._opened_with(name)) - mates - {name}
         gone = any(map(self._goes, mates | promised | self._opened_with(name)))
-        gone |= any(self._died_unseen(each, name) for each in mates)
+        gone |= any(self._died_unseen(each, name) for each in mates | kept)
         is_broken_up = gone or any(map(self._is_held, mates | kept))
         is_broken_up |= any(self._is_dealt_anew(each, owner) for each in self._opened_with(name))
         # A more important job that has taken one of them leaves the gang waiting for another.

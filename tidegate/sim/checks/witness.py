@@ -75,6 +75,12 @@ class Witness:
     tokens: set[str] = field(default_factory=set)
 
     @property
+    def digest_age_s(self) -> float:
+        """How old the digest was when the planner that acts now read it."""
+        digest = self.digests.get(self.depth)
+        return self.head_s[self.depth] - digest.written_at_s if digest else inf
+
+    @property
     def now_s(self) -> float:
         return self.world.clock.now_s()
 
