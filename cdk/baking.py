@@ -318,10 +318,17 @@ def image_values(file: ClusterFile, arch: str, name: str) -> ImageValues:
         repository=repository_with(file.slurm.version, file.slurm.repository(file.os)),
         more=(*((EXPORTER,) if has_exporter else ()), *asked),
         containers=file.containers,
+        has_dcgm=file.monitoring.prometheus and _has_gpus(file, arch),
         driver_branch=INSTALLED_BRANCH if file.installs_driver else "",
         programs=tuple(each for each in wanted if "/" not in each),
         files=tuple(each for each in wanted if "/" in each),
     )
+
+
+def _has_gpus(file: ClusterFile, arch: str) -> bool:
+    """Whether any pool of this architecture has GPUs of NVIDIA's."""
+    types = (each for pool in file.cluster.pools for each in pool.instance_types)
+    return any(each.gpus and each.gres == "gpu" for each in types if each.arch == arch)
 
 
 def _schedule(days: int) -> builder.CfnImagePipeline.ScheduleProperty | None:

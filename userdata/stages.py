@@ -40,7 +40,10 @@ NODE_STAGES = (
     "node/exporters",
 )
 # What a boot would do in minutes, and what it would undo otherwise.
-BAKED_STAGES = ("both/quiesce", "both/packages", "node/driver", "both/pyxis", "node/early")
+BAKED_STAGES = (
+    *("both/quiesce", "both/packages", "node/driver", "node/dcgm", "both/pyxis"),
+    "node/early",
+)
 # People's machines: what a node has but slurmd, and what a head has but its daemons.
 LOGIN_STAGES = (
     "head/update",

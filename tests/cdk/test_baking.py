@@ -179,6 +179,22 @@ def test_lustre_s_client_is_baked_where_the_file_has_lustre(image, brought_by):
     assert "mount.lustre" not in values.programs
 
 
+@pytest.mark.parametrize(
+    ("monitoring", "arch", "is_there"),
+    [
+        ({"prometheus": "true"}, "x86_64", True),
+        ({"prometheus": "true"}, "arm64", False),
+        ({}, "x86_64", False),
+    ],
+)
+def test_dcgm_exporter_is_baked_where_metrics_of_gpus_are_wanted(monitoring, arch, is_there):
+    asked = dev_file(images={}, monitoring=monitoring)
+
+    values = image_values(parse_cluster(yaml.safe_dump(asked), "dev"), arch, "x")
+
+    assert values.has_dcgm is is_there
+
+
 def test_each_architecture_is_baked_on_its_own_and_more_components_come_first(rich):
     images = rich["tidegate-dev-images"]
 

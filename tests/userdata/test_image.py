@@ -70,11 +70,22 @@ def test_its_stages_are_the_boot_s_own_in_their_order():
 
     assert tar == node_bundle().tar
     assert list(graph_of(node_bundle(), "image")) == [
-        *("quiesce", "early", "packages", "driver", "pyxis")
+        *("quiesce", "early", "packages", "driver", "dcgm", "pyxis")
     ]
     assert "\nDRIVER_BRANCH=580\n" in told
     assert list(steps(VALUES, "build")) == [
-        *("folder", "archive", "unpack", "quiesce", "early", "packages", "driver", "pyxis", "tidy")
+        *(
+            "folder",
+            "archive",
+            "unpack",
+            "quiesce",
+            "early",
+            "packages",
+            "driver",
+            "dcgm",
+            "pyxis",
+            "tidy",
+        )
     ]
 
 
@@ -83,7 +94,7 @@ def test_each_stage_of_it_is_told_whether_it_has_anything_to_do():
     _, told = baked(VALUES)
 
     settings = {each.only_with for each in baked_stages()} - {"-"}
-    assert settings == {"DRIVER_BRANCH", "CONTAINERS"}
+    assert settings == {"DRIVER_BRANCH", "DCGM", "CONTAINERS"}
     for name in settings:
         assert re.search(rf"^{name}=", told, re.MULTILINE)
 
@@ -111,13 +122,13 @@ def test_nothing_of_it_is_taken_for_a_reference_of_image_builder_s():
 
 def test_a_document_that_a_request_does_not_take_is_refused_as_it_is_sent():
     """As YAML, which is longer than JSON."""
-    names = tuple(f"program-{number:04d}-{'x' * 40}" for number in range(103))
+    names = tuple(f"program-{number:04d}-{'x' * 40}" for number in range(101))
     long = replace(VALUES, programs=names)
 
     with pytest.raises(ValueError, match=r"\d+ bytes; Image Builder takes 16000"):
         image_component(long, in_s3=True)
 
-    sent = text_of(image_component(replace(long, programs=names[:99]), in_s3=True))
+    sent = text_of(image_component(replace(long, programs=names[:97]), in_s3=True))
     assert len(sent.encode()) <= MAX_INLINE_BYTES
 
 
@@ -176,7 +187,7 @@ def test_a_machine_of_the_image_has_nothing_left_to_do():
     (holds,) = (each for each in steps(VALUES, "test").values() if each["name"] == "holds")
     text = "\n".join(holds["inputs"]["commands"])
 
-    assert "for each in quiesce early packages driver pyxis; do\n" in text
+    assert "for each in quiesce early packages driver dcgm pyxis; do\n" in text
     assert "boot.sh stage $each\n" in text
     assert "how.$each) == skip" in text
     assert "nvidia-smi -L" in text
