@@ -82,6 +82,7 @@ echo "$(pgrep -c -x slurmd) $TIDEGATE_POOL $*" >>/etc/local-hooks
 IN_S3 = Hook(f"s3://{HOOKS_BUCKET}/tools/set up.sh".replace(" ", "_"), args=("a b", "c"))
 BY_HTTP = Hook(f"http://{BRIDGE_ADDRESS}:{AWS_PORT}/{HOOKS_BUCKET}/open.sh")
 FILLS = "dd if=/dev/zero of=/var/fill bs=1M; true"
+BRINGS = inline("#!/bin/sh\ntouch /etc/local-lustre\n")
 MARKED = "#!/bin/sh\nmountpoint -q /shared && echo mounted || echo early\n"
 EARLY = inline(f"{MARKED.strip()} >>/etc/local-hooks\n")
 
@@ -350,6 +351,7 @@ FAULTS = {
         APT | NO_MODULE,
         WITH_LUSTRE,
     ),
+    "lustre_by_hook": Fault("", APT | NO_MODULE, replace(WITH_LUSTRE, on_node_start=(BRINGS,))),
     "nfs_refuses": Fault(
         "mount.nfs: Connection refused",
         {"/usr/sbin/mount.nfs": MOUNT_NFS},

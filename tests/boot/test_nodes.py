@@ -64,7 +64,7 @@ def test_file_systems_of_the_site_are_mounted_before_the_node_joins(seen):
     """In the order of the file; what lies on NFS makes nobody root."""
     assert seen["more_file_systems"]["mounted"][-1].startswith("rw,nosuid,nodev,nfsvers=4.1,hard")
     assert seen["more_file_systems"]["mounted"][:-1] == ["/data", "/nas", "/lake", "/sets"]
-    assert seen["lustre"]["mounted"] == ["/lustre"]
+    assert seen["lustre"]["mounted"] == seen["lustre_by_hook"]["mounted"] == ["/lustre"]
     assert seen["more_file_systems"]["of_s3"] == [
         "fs-0a1b2c3d4e5f60001 rw,nosuid,nodev,nodirects3read,_netdev",
         "data-sets --read-only --allow-other --prefix imagenet/",
@@ -263,7 +263,18 @@ def test_an_image_is_baked_by_the_boot_s_own_stages(seen):
 
     assert [name for name, (code, _) in steps if code] == [], steps
     assert [name for name, _ in steps] == [
-        *("folder", "archive", "unpack", "quiesce", "early", "packages", "driver", "tidy"),
+        *(
+            "folder",
+            "archive",
+            "unpack",
+            "quiesce",
+            "early",
+            "packages",
+            "driver",
+            "dcgm",
+            "pyxis",
+            "tidy",
+        ),
         *("complete", "holds"),
     ]
     assert left == ("left", ["/opt/tidegate/boot.tar"])

@@ -10,16 +10,20 @@ STAGE = Path(__file__).parents[2] / "userdata" / "both" / "lustre.sh"
 HERE = "fs-1.fsx.us-east-1.amazonaws.com@tcp:/fsx"
 
 
-def run(folder: Path, body: str) -> int:
+def run(folder: Path, body: str, lacks: str = "") -> int:
     """Exit code of `body` after the stage's functions; calls are in `folder/calls`."""
     commands = folder / "bin"
     commands.mkdir()
-    command = commands / "mount"
-    command.write_text(f'#!/bin/sh\necho mount "$@" >>{folder}/calls\n')
-    command.chmod(0o755)
+    for name, does in (
+        ("mount", f'echo mount "$@" >>{folder}/calls'),
+        ("modinfo", "[ -z $LACKS ]"),
+    ):
+        (commands / name).write_text(f"#!/bin/sh\n{does}\n")
+        (commands / name).chmod(0o755)
     done = subprocess.run(
-        ["bash", "-c", f"source {STAGE}; {body}"],
+        ["bash", "-c", f"refuse() {{ exit 78; }}; source {STAGE}; {body}"],
         env={
+            "LACKS": lacks,
             "PATH": f"{commands}:{os.environ['PATH']}",
             "LUSTRE": f"{HERE}\t{folder}/fsx\t\n{HERE}2\t{folder}/old\tro\n",
         },
@@ -44,3 +48,9 @@ def test_what_is_not_mounted_is_mounted(tmp_path: Path):
     ]
     assert (tmp_path / "fsx").is_dir()
     assert (tmp_path / "old").is_dir()
+
+
+def test_without_a_module_for_the_kernel_nothing_is_mounted(tmp_path: Path):
+    """An image of one's own, or a hook that brought none where AWS's packages have none either."""
+    assert run(tmp_path, "apply", lacks="lustre.ko") == 78
+    assert not (tmp_path / "calls").exists()
