@@ -314,7 +314,8 @@ def test_a_script_at_the_start_is_told_what_there_is_instead(
     tmp_path: Path, above: str, option: str
 ):
     actions = "CustomActions: {OnNodeStart: {Script: s3://ours/start.sh}}"
-    pool = f"  Pools: [{{Name: a, Count: 1, InstanceType: m5.large, {actions}, "
+    ssh = "Ssh: {AllowedIps: 192.0.2.0/24}"
+    pool = f"  Pools: [{{Name: a, Count: 1, InstanceType: m5.large, {actions}, {ssh}, "
     login = f"LoginNodes:\n{pool}Networking: {{SubnetIds: [subnet-0a1b2c3d]}}}}]\nHeadNode:\n"
     head = f"HeadNode:\n  {actions}\n"
 

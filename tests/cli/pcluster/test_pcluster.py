@@ -122,7 +122,7 @@ LoginNodes:
     - Name: login
       Count: 1
       InstanceType: m5.large
-      Ssh: {KeyName: team}
+      Ssh: {KeyName: team, AllowedIps: 192.0.2.0/24}
       Networking: {SubnetIds: [subnet-0a1b2c3d]}
 Scheduling:
   Scheduler: slurm

@@ -33,12 +33,22 @@ def login(old: Configuration, region: str, places: Places, done: Translated) -> 
     if groups:
         where = "Networking.AdditionalSecurityGroups"
         made |= _checked({"security_groups": groups}, first, where, done)
-    if first.ssh and first.ssh.allowed_ips:
-        made |= _checked({"ssh_from": [first.ssh.allowed_ips]}, first, "Ssh.AllowedIps", done)
+    made |= _ssh(old, first, done)
     if policies := custom.of_machine(first.iam, _place(first), done):
         made["policies"] = policies
     done.file["login"] = made
     custom.of_login(first.custom_actions or {}, f"{_place(first)}.CustomActions", done)
+
+
+def _ssh(old: Configuration, pool: LoginPool, done: Translated) -> Yaml:
+    """From where SSH is open there: a pool that does not say it has the head's word."""
+    of_head = old.head_node.ssh if old.head_node else None
+    said = [each.allowed_ips for each in (pool.ssh, of_head) if each and each.allowed_ips]
+    if said:
+        return _checked({"ssh_from": said[:1]}, pool, "Ssh.AllowedIps", done)
+    means = "open to everybody when left out, and here to nobody: name networks in login.ssh_from"
+    done.lose(f"{_place(pool)}.Ssh.AllowedIps", "login-nodes", means)
+    return {}
 
 
 def _place(pool: LoginPool) -> str:

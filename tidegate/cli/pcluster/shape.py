@@ -192,17 +192,18 @@ class Scheduling(_Part):
     slurm_settings: Settings | None = None
 
 
+class Ssh(_Part):
+    allowed_ips: str | None = None
+
+
 class HeadNode(_Part):
     iam: MachineIam | None = None
     instance_type: str | None = None
     networking: Networking | None = None
     image: Image | None = None
     local_storage: LocalStorage | None = None
+    ssh: Ssh | None = None
     custom_actions: Actions | None = None
-
-
-class Ssh(_Part):
-    allowed_ips: str | None = None
 
 
 class LoginPool(_Part):

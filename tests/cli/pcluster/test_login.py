@@ -1,0 +1,44 @@
+"""`tidegate import pcluster`: from where people reach login nodes."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.cli.pcluster.imported import PLACES, changed, codes, written
+from tidegate.cli.main import app
+
+POOL = "{Name: login, InstanceType: m5.large, Networking: {SubnetIds: [subnet-0a1b2c3d]}%s}"
+
+
+def of(tmp_path: Path, head: str, pool: str) -> Result:
+    pools = f"LoginNodes: {{Pools: [{POOL % pool}]}}\nHeadNode:\n{head}"
+    file = changed(tmp_path, "HeadNode:\n", pools)
+    return CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
+
+
+@pytest.mark.parametrize(
+    ("head", "pool", "source"),
+    [
+        ("  Ssh: {AllowedIps: 192.0.2.0/24}\n", "", "192.0.2.0/24"),
+        ("  Ssh: {AllowedIps: 192.0.2.0/24}\n", ", Ssh: {KeyName: team}", "192.0.2.0/24"),
+        ("  Ssh: {AllowedIps: 0.0.0.0/0}\n", ", Ssh: {AllowedIps: 10.1.0.0/16}", "10.1.0.0/16"),
+    ],
+)
+def test_a_pool_that_does_not_say_who_may_log_in_has_the_head_s_word(
+    tmp_path: Path, head: str, pool: str, source: str
+):
+    """Source: ParallelCluster's cluster_config.py, SlurmClusterConfig."""
+    done = of(tmp_path, head, pool)
+
+    assert written(done)["login"]["ssh_from"] == [source]
+
+
+@pytest.mark.parametrize("head", ["", "  Ssh: {KeyName: team}\n"])
+def test_that_nobody_may_log_in_where_everybody_might_is_refused_until_accepted(
+    tmp_path: Path, head: str
+):
+    done = of(tmp_path, head, "")
+
+    assert codes(done) == {"login-nodes"}
+    assert "LoginNodes.Pools[login].Ssh.AllowedIps: open to everybody when left out" in done.stderr
