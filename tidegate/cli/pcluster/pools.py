@@ -25,6 +25,7 @@ from tidegate.wire.rules import MAX_PLACEHOLDERS
 MARKETS = {"ONDEMAND": "on-demand", "SPOT": "spot", "CAPACITY_BLOCK": "capacity-block"}
 USUAL_JOB_NODES: int = PoolModel.model_fields["max_job_nodes"].default
 _LABEL: TypeAdapter[str] = TypeAdapter(wire_names.Label, config={"defer_build": True})
+STAND_IN_TYPE = "p5.48xlarge"
 STAND_IN_START, STAND_IN_END = "2027-01-01T00:00:00Z", "2027-06-01T00:00:00Z"
 
 
@@ -63,9 +64,12 @@ def pools(old: Configuration, idle_s: int, region: str, places: Places, done: Tr
             all_zones = list(dict.fromkeys(stand_ins)) or [f"{region}a"]
             known = list(dict.fromkeys(zones)) if len(zones) == len(queue.subnets) else []
             asked = _Asked(queue, resource, place, known, all_zones)
-            if types := _types(asked, done):
+            types = _types(asked, old, done)
+            if types is not None:
                 name = _pool_name(queue.name, resource.name, made)
                 pool = _pool(asked, types, idle_s, done)
+                if not types:
+                    done.gaps.append(_type_gap(asked, name))
                 made[name] = pool | of_pool(queue, name, done) | _image(queue, name, done)
                 if resource.disable_simultaneous_multithreading:
                     whole_cores[name] = f"{place}.DisableSimultaneousMultithreading"
@@ -85,22 +89,45 @@ def pools(old: Configuration, idle_s: int, region: str, places: Places, done: Tr
         pool["labels"] = [each for each in pool["labels"] if each not in made]
 
 
-def _types(asked: _Asked, done: Translated) -> list[str]:
-    """Those that a pool may have; none, where the resource is left out."""
+def _types(asked: _Asked, old: Configuration, done: Translated) -> list[str] | None:
+    """Those that a pool may have; none: its reservation's; None: the resource is left out."""
     if asked.resource.most == 0:
         done.notes.append(f"{asked.place}: MaxCount is 0, so there is no pool of it")
-        return []
+        return None
+    wanted = asked.resource.types or _types_of(asked.reservation, old)
     known: list[str] = []
-    for each in asked.resource.types:
+    for each in wanted:
         row = load_catalogue().get(each)
         if row is None:
             why = f"{each} is not in the catalogue of instance types"
             done.lose(asked.place, "instance-type", why)
         else:
             known.append(each)
-    if not known:
+    if wanted and not known:
         done.lose(asked.place, "instance-type", "none of its types is left: it has no pool")
+        return None
     return known
+
+
+def _types_of(reservation: Reservation, old: Configuration) -> list[str]:
+    """What another resource says of the same reservation, which has one type."""
+    wanted = reservation.capacity_reservation_id
+    for queue in old.queues:
+        for resource in queue.compute_resources or ():
+            target = resource.capacity_reservation_target or queue.capacity_reservation_target
+            if target and target.capacity_reservation_id == wanted and resource.types:
+                return resource.types
+    return []
+
+
+def _type_gap(asked: _Asked, pool: str) -> Gap:
+    command = _asking(str(asked.reservation.capacity_reservation_id))
+    text = f"that of `{command}`; where it has GPUs, jobs know its nodes by the label gpu too"
+    return Gap(("pools", pool, "instance_types"), text, [STAND_IN_TYPE])
+
+
+def _asking(reservation: str) -> str:
+    return f"aws ec2 describe-capacity-reservations --capacity-reservation-ids {reservation}"
 
 
 def _pool(asked: _Asked, types: list[str], idle_s: int, done: Translated) -> Yaml:
@@ -186,7 +213,7 @@ def _markets(asked: _Asked, types: list[str], done: Translated) -> list[str]:
     place = f"{asked.place}.CapacityReservationTarget"
     if target.capacity_reservation_id and market != "spot":
         kind = "capacity-block" if market == "capacity-block" else "reserved"
-        _reserve(asked, target.capacity_reservation_id, kind, types[0], done)
+        _reserve(asked, target.capacity_reservation_id, kind, next(iter(types), None), done)
         return [kind]
     group = target.capacity_reservation_resource_group_arn
     if market == "spot" and (target.capacity_reservation_id or group):
@@ -210,14 +237,17 @@ def _on_demand(asked: _Asked) -> str:
     return f"on demand, and {kept} are kept all the time" if kept else "on demand"
 
 
-def _reserve(asked: _Asked, id: str, kind: str, instance_type: str, done: Translated) -> None:
-    """ParallelCluster names a reservation by its id alone; EC2 knows the rest of it."""
+def _reserve(
+    asked: _Asked, id: str, kind: str, instance_type: str | None, done: Translated
+) -> None:
+    """ParallelCluster names a reservation by its id alone; EC2 knows the rest of it.
+
+    It has room for all resources that name it, or ParallelCluster refuses the file
+    (CapacityReservationSizeValidator).
+    """
     entries: list[Yaml] = done.file.setdefault("reservations", [])
     if known := next((each for each in entries if each["id"] == id), None):
-        # All resources of a block run at the same time.
-        both = known["count"] + asked.resource.most
-        is_block = kind == "capacity-block"
-        known["count"] = both if is_block else max(known["count"], asked.resource.most)
+        known["count"] += asked.resource.most
         return
     index = str(len(entries))
     zone = asked.zones[0] if len(asked.zones) == 1 else None
@@ -225,16 +255,16 @@ def _reserve(asked: _Asked, id: str, kind: str, instance_type: str, done: Transl
     if kind == "reserved":
         entry["targeted"] = True  # its launch templates name it, whatever it is
     entry |= {"count": asked.resource.most, "starts_at": None}
-    stand_ins = {"zone": asked.stand_ins[0], "starts_at": STAND_IN_START}
+    stand_ins = {"instance_type": STAND_IN_TYPE, "zone": asked.stand_ins[0]}
+    stand_ins["starts_at"] = STAND_IN_START
     if kind == "capacity-block":
         entry["ends_at"] = None
         stand_ins["ends_at"] = STAND_IN_END
     entries.append(entry)
-    command = f"aws ec2 describe-capacity-reservations --capacity-reservation-ids {id}"
     for key, stand_in in stand_ins.items():
         if entry[key] is None:
             path = ("reservations", index, key)
-            done.gaps.append(Gap(path, f"see `{command}`, for its count too", stand_in))
+            done.gaps.append(Gap(path, f"see `{_asking(id)}`, for its count too", stand_in))
 
 
 def _pool_name(queue: str, resource: str, taken: Container[str]) -> str:

@@ -100,7 +100,9 @@ class ComputeResource(_Part):
 
     @model_validator(mode="after")
     def _is_sound(self) -> Self:
-        if not self.types:
+        """A type may be left out where the resource itself names a reservation, which has one."""
+        target = self.capacity_reservation_target
+        if not self.types and not (target and target.capacity_reservation_id):
             raise ValueError("has neither InstanceType nor Instances")
         if self.least > self.most:
             raise ValueError(f"MinCount is {self.least}, more than MaxCount ({self.most})")
