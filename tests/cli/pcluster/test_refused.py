@@ -118,3 +118,15 @@ def test_a_file_with_a_gap_that_nobody_filled_is_refused(name: str):
         filled = replace(done, gaps=[each for each in done.gaps if each is not gap]).complete()
         with pytest.raises(BadConfig, match=str(gap.path[0])):
             parse_cluster(as_yaml(filled), name)
+
+
+def test_faults_and_losses_are_told_at_once(tmp_path: Path):
+    """Nobody accepts losses one by one to hear then that the file cannot be all the same."""
+    file = changed(tmp_path, "Name: cpu", "Name: default")
+    file.write_text(file.read_text().replace("ubuntu2404", "rhel8"))
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file)])
+
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "partitions.default  default has a meaning of its own" in done.stderr
+    assert "--accept system" in done.stderr

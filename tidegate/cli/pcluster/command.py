@@ -51,8 +51,7 @@ def pcluster(
     zones = dict(_pair(each) for each in zone or ())
     try:
         done = _translated(file, name, region, Places(vpc or None, zones))
-        _refuse_heavy(done, file, accept or [])
-        _check(done, file)
+        _refuse(done, file, accept or [])
     except BadConfig as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error
@@ -91,30 +90,45 @@ def _translated(file: Path, name: str, region: str, places: Any) -> "Translated"
     return translate(text, old, name=name, region=str(given or region), places=places)
 
 
-def _refuse_heavy(done: "Translated", file: Path, accepted: list[str]) -> None:
+def _refuse(done: "Translated", file: Path, accepted: list[str]) -> None:
+    """Everything that stands against it at once. Errors: BadConfig."""
     from tidegate.core.model.errors import BadConfig
+
+    said = "\n".join(filter(None, (_faults(done, file), _heavy(done, file, accepted))))
+    if said:
+        raise BadConfig(said)
+
+
+def _heavy(done: "Translated", file: Path, accepted: list[str]) -> str:
+    """What makes the cluster dearer or weaker, and nobody accepted; "" where there is nothing."""
     from tidegate.core.model.text import printable
 
     heavy = done.heavy(frozenset(accepted))
     if not heavy:
-        return
+        return ""
     codes = " ".join(f"--accept {each}" for each in sorted({each.lost.code for each in heavy}))
     count = f"{len(heavy)} loss{'' if len(heavy) == 1 else 'es'}"
-    lines = [
-        f"{file}: {count} would make the cluster dearer or weaker than it was:",
-        *(f"  {printable(str(each))}" for each in heavy),
-        f"Nothing was written. What is meant all the same: {codes}",
-    ]
-    raise BadConfig("\n".join(lines))
+    return "\n".join(
+        [
+            f"{file}: {count} would make the cluster dearer or weaker than it was:",
+            *(f"  {printable(str(each))}" for each in heavy),
+            f"Nothing was written. What is meant all the same: {codes}",
+        ]
+    )
 
 
-def _check(done: "Translated", file: Path) -> None:
-    """What is written is a good cluster file as soon as its gaps are filled. Errors: BadConfig."""
+def _faults(done: "Translated", file: Path) -> str:
+    """Why what is written would be no cluster file even with its gaps filled; "" where it is."""
     import yaml
 
+    from tidegate.core.model.errors import BadConfig
     from tidegate.wire.config import parse_cluster
 
-    parse_cluster(yaml.safe_dump(done.complete()), f"{file}, translated")
+    try:
+        parse_cluster(yaml.safe_dump(done.complete()), f"{file}, translated")
+    except BadConfig as error:
+        return str(error)
+    return ""
 
 
 def as_yaml(file: dict[str, Any]) -> str:
