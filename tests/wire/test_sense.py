@@ -275,6 +275,25 @@ def test_a_port_that_nobody_listens_on_is_refused(tmp_path: Path, port: int) -> 
     load(tmp_path, good({"directory": directory}))
 
 
+@pytest.mark.parametrize(
+    ("homes", "is_shared"),
+    [("/home/%u", False), ("/sharedhome/%u", False), ("/shared/people/%u", True)],
+)
+def test_homes_of_a_directory_are_where_all_machines_have_them(
+    tmp_path: Path, homes: str, is_shared: bool
+) -> None:
+    directory = {"search_base": "dc=example,dc=com", "uris": ["ldaps://ldap.example.com"]}
+    data = good({"directory": {**directory, "options": {"override_homedir": homes}}})
+
+    if is_shared:
+        load(tmp_path, data)
+        return
+    (said,) = problems(tmp_path, data)
+    assert "directory.options.override_homedir" in said
+    assert f"{homes} is on each machine's own disk" in said
+    assert "below /shared" in said
+
+
 def test_a_subnet_is_in_one_zone(tmp_path: Path) -> None:
     subnets = dict.fromkeys(("us-east-1a", "us-east-1b"), "subnet-0a1b2c3d")
     data = good({"network": {"vpc": "vpc-0a1b2c3d", "subnets": subnets}})

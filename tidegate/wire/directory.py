@@ -43,12 +43,15 @@ OptionValue = Annotated[
     str, Field(pattern=_TEXT, json_schema_extra={"x-expected": "one line of text"})
 ]
 
-# What the section says itself, and what would let anybody stand in for the directory.
+# What the section says itself, and what would let anybody stand in for the directory, or read
+# passwords on their way to it.
 OF_SECTION = (
     *("id_provider", "auth_provider", "access_provider", "ldap_uri", "ldap_search_base"),
     *("ldap_schema", "ldap_default_bind_dn", "ldap_default_authtok", "ldap_tls_reqcert"),
     *("ldap_tls_cacert", "ldap_id_use_start_tls", "ldap_access_filter", "ldap_id_mapping"),
+    "ldap_auth_disable_tls_never_use_in_production",
 )
+HOMES = "override_homedir"
 
 
 def _certificate(value: str) -> str:

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from tidegate.core.model.frozen import frozen
 from tidegate.wire.data_repositories import DataRepositoryModel
 from tidegate.wire.deployment import ExistingModel, HeadModel, LogsModel, NetworkModel
+from tidegate.wire.directory import DirectoryModel
 from tidegate.wire.file_systems import FileSystemModel
 from tidegate.wire.finite import FINITE
 from tidegate.wire.hooks import HooksModel
@@ -45,6 +46,7 @@ _IMAGES = TypeAdapter(ImagesModel)
 _SOFTWARE = TypeAdapter(SoftwareModel)
 _SLURM = TypeAdapter(SlurmModel)
 _TIMINGS = TypeAdapter(TimingsModel)
+_DIRECTORY = TypeAdapter(DirectoryModel)
 _FILE_SYSTEM = TypeAdapter(FileSystemModel)
 _DATA_REPOSITORY = TypeAdapter(DataRepositoryModel)
 _HOOKS = TypeAdapter(HooksModel)
@@ -93,6 +95,7 @@ class Parts:
     idle_check: IdleCheckModel | None
     has_report: bool
     hooks: HooksModel | None
+    directory: DirectoryModel | None
     file_systems: Mapping[int, FileSystemModel]
     data_repositories: Mapping[int, DataRepositoryModel]
     taken_dirs: Mapping[str, str]
@@ -152,6 +155,7 @@ def parts_of(data: Mapping[str, object]) -> Parts:
         idle_check=_sound(_IDLE_CHECK, data["idle_check"]) if data.get("idle_check") else None,
         has_report=data.get("report") is not None,
         hooks=_sound(_HOOKS, data.get("hooks", {})),
+        directory=_sound(_DIRECTORY, data["directory"]) if data.get("directory") else None,
         file_systems=_those_sound(_FILE_SYSTEM, data.get("file_systems")),
         data_repositories=_those_sound(_DATA_REPOSITORY, lustre.get("data_repositories")),
         taken_dirs={

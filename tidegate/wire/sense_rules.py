@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tidegate.wire.deployment import Nat
+from tidegate.wire.directory import HOMES
 from tidegate.wire.parts import Parts
 from tidegate.wire.problems import Problem
 from tidegate.wire.slurm_settings import why_preemption_ends, why_slurm_ends
@@ -62,6 +63,16 @@ def _mounted_apart(parts: Parts) -> Iterator[Problem]:
             yield Problem(("file_systems", index), text)
 
 
+def _homes_are_shared(parts: Parts) -> Iterator[Problem]:
+    """A job on a node finds the home that it was sent from."""
+    homes = parts.directory.options.get(HOMES, "") if parts.directory else ""
+    mounted = [*parts.taken_dirs, *(each.directory for each in parts.file_systems.values())]
+    if homes and not any(homes.startswith(f"{each}/") for each in mounted):
+        text = f"{homes} is on each machine's own disk, where no job finds its home; leave it out"
+        where = " or ".join(mounted)
+        yield Problem(("directory", "options", HOMES), f"{text}, or name a folder below {where}")
+
+
 def _slurm_takes(parts: Parts) -> Iterator[Problem]:
     """slurmctld ends at a line that it cannot read, and slurmd does: with it the cluster."""
     if parts.slurm is None:
@@ -96,6 +107,6 @@ def _reports_know_who_ran(parts: Parts) -> Iterator[Problem]:
 
 
 SENSE_RULES = (
-    *(_mounted_apart, _reports_know_who_ran, _boots_in_time, _slurm_takes),
-    _logs_find_a_way,
+    *(_mounted_apart, _homes_are_shared, _reports_know_who_ran, _boots_in_time),
+    *(_slurm_takes, _logs_find_a_way),
 )

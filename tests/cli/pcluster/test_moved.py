@@ -344,3 +344,27 @@ def test_threads_are_off_where_no_other_resource_has_the_type_with_them():
     assert [pool.get("threads_per_core") for pool in pools.values()] == [1, None, None]
     assert "[a].DisableSimultaneous" not in refused.stderr
     assert "[b].DisableSimultaneousMultithreading: c5.xlarge has two threads" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("override_homedir: /home/%u", "homes are in SHARED_DIR/home here, not /home/%u"),
+        ("ldap_auth_disable_tls_never_use_in_production: true", "is set by the section itself"),
+    ],
+)
+def test_options_of_sssd_that_would_break_homes_or_show_passwords_are_told(
+    tmp_path: Path, option: str, said: str
+):
+    more = f"DomainAddr: ldaps://a, AdditionalSssdConfigs: {{{option}}}"
+    people = f"{{DomainName: 'dc=a,dc=b', {more}}}"
+    file = changed(tmp_path, "HeadNode:\n", f"DirectoryService: {people}\nHeadNode:\n")
+
+    refused = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
+    meant = CliRunner().invoke(
+        app, ["import", "pcluster", str(file), *PLACES, "--accept", "directory"]
+    )
+
+    assert codes(refused) == {"directory"}
+    assert f"AdditionalSssdConfigs.{option.split(':')[0]}: {said}" in refused.stderr
+    assert "options" not in written(meant)["directory"]

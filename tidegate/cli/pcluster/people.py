@@ -5,7 +5,7 @@ from pydantic import ValidationError
 from tidegate.cli.pcluster.custom import reason
 from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml
 from tidegate.cli.pcluster.shape import Configuration, DirectoryService
-from tidegate.wire.directory import OF_SECTION, DirectoryModel
+from tidegate.wire.directory import HOMES, OF_SECTION, DirectoryModel
 
 STAND_IN_PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----"
 _PLACE = "DirectoryService"
@@ -49,6 +49,9 @@ def _directory(service: DirectoryService, done: Translated) -> Yaml:
     for key in sorted(more.keys() & set(OF_SECTION)):
         means = f"is set by the section itself, and not to {more.pop(key)}"
         done.lose(f"{_PLACE}.AdditionalSssdConfigs.{key}", "directory", means)
+    if homes := more.pop(HOMES, ""):
+        means = f"homes are in SHARED_DIR/home here, not {homes}; copy them (docs/migrating.md)"
+        done.lose(f"{_PLACE}.AdditionalSssdConfigs.{HOMES}", "directory", means)
     return {**made, "options": more} if more else made
 
 
