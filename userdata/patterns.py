@@ -15,6 +15,7 @@ STATIC_LINE = re.compile(
     r"(NodeName|PartitionName|NodeSet|DownNodes)=[^\s=#]+( [A-Za-z]+=[^\s#]+)*"
 )
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+PARTITION = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 INSTANCE_TYPE = re.compile(r"[a-z0-9-]+\.[a-z0-9-]+")
 FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
 COMPUTE_MODE = re.compile(r"(?:DEFAULT|EXCLUSIVE_PROCESS|PROHIBITED)?")

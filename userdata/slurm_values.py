@@ -9,6 +9,7 @@ from userdata.patterns import (
     INSTANCE_TYPE,
     NAME,
     OPTIONAL_VERSION,
+    PARTITION,
     PATH,
     STATIC_LINE,
     check,
@@ -102,7 +103,7 @@ class SlurmPartition:
     settings: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        check("partition", self.name, NAME)
+        check("partition", self.name, PARTITION)
         check_each(f"pools of partition {self.name}", self.pools, NAME)
         if not self.pools:
             raise ValueError(f"partition {self.name}: needs a pool")

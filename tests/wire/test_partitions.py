@@ -44,6 +44,15 @@ LINE = (
 )
 
 
+@pytest.mark.parametrize("name", ["GPU", "all", "Deep_Learning-2"])
+def test_a_partition_has_the_names_that_people_give_theirs(tmp_path: Path, name: str) -> None:
+    """Slurm's own word is DEFAULT alone: 22.05 takes ALL for a partition like any other."""
+    file = load(tmp_path, good({"partitions": {name: {"pools": ["t4"]}}}))
+
+    assert [each.name for each in file.cluster.partitions] == [name]
+    SlurmPartition(name, ("t4",))
+
+
 def test_every_option_stands_in_its_line_of_slurm_conf(tmp_path: Path) -> None:
     file = load(tmp_path, good({"slurm": SLURM, "partitions.gpu": ALL}))
     settings = file.partition_settings["gpu"]

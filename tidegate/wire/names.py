@@ -18,8 +18,10 @@ from tidegate.wire.static_lines import static_line
 
 TESTED_SLURM_VERSIONS = ("22.05", "23.11", "24.11", "25.05", "25.11", "26.05")
 
-# Slurm reads DEFAULT as "defaults for the lines below" and ALL as "every node", in any case.
-SLURM_RESERVED = ("default", "all")
+# Slurm reads DEFAULT as "defaults for the lines below" and ALL as "every node", in any case. A
+# partition may be called all: where Slurm reads names of partitions, it is no word of its own.
+DEFAULTS = "default"
+SLURM_RESERVED = (DEFAULTS, "all")
 
 # Nodes carry their market as a Slurm feature; the last two are kept for later versions.
 MARKET_WORDS = tuple(each.value for each in Market)
@@ -38,6 +40,10 @@ def _name(value: str) -> str:
     if value.lower() in SLURM_RESERVED:
         raise ValueError(f"{value} has a meaning of its own in slurm.conf; take another name")
     return value
+
+
+def _partition(value: str) -> str:
+    return _name(value) if value.lower() == DEFAULTS else value
 
 
 def _feature(value: str) -> str:
@@ -116,7 +122,7 @@ PartitionName = Annotated[
     _pattern(
         r"^[A-Za-z][A-Za-z0-9_-]{0,30}$", "letters, digits, - and _, first a letter, at most 31"
     ),
-    AfterValidator(_name),
+    AfterValidator(_partition),
 ]
 PoolName = Annotated[
     str, _pattern(r"^[a-z][a-z0-9_-]{0,30}$", _FEATURE_WORDS), AfterValidator(_feature)
