@@ -16,6 +16,10 @@ REPOSITORY = Path(__file__).parents[2]
 AT_ONCE_MAX_S = 600.0
 
 
+class NotDone(Exception):
+    """What was asked cannot be done, and why."""
+
+
 class Played(Protocol):
     """A cluster that somebody plays with. `instances`: nodes, their offerings, EC2's states."""
 
@@ -32,25 +36,27 @@ class Played(Protocol):
 
 
 def reclaim(stage: Played, name: str) -> str:
+    """EC2 takes the node back. Errors: NotDone."""
     there = stage.instances()
     offering = next((offering for one, offering, _ in there if one == name), None)
     if offering is None:
         known = ", ".join(one for one, _, _ in there) or "none"
-        return f"There is no node {name}. There are: {known}"
+        raise NotDone(f"There is no node {name}. There are: {known}")
     if not offering.endswith("/spot"):
-        return f"{name} is {offering}: EC2 takes back spot nodes only."
+        raise NotDone(f"{name} is {offering}: EC2 takes back spot nodes only.")
     stage.notice(name)
     seconds = stage.file.cluster.timings.spot_notice_s
     return f"EC2 has told that it takes {name} back in {seconds:g} s."
 
 
 def later(stage: Played, minutes: str) -> str:
-    """AWS's clock alone goes on: schedules fire, Slurm's jobs run as before."""
+    """AWS's clock alone goes on: schedules fire, Slurm's jobs run as before. Errors: NotDone."""
     seconds = 60.0 * int(minutes) if minutes.isdecimal() else 0.0
     if not 0.0 < seconds <= AT_ONCE_MAX_S:
-        return f"usage: later MINUTES, from 1 to {AT_ONCE_MAX_S / 60:g}"
+        raise NotDone(f"usage: later MINUTES, from 1 to {AT_ONCE_MAX_S / 60:g}")
     if stage.router.clock.offset_s + seconds > LATER_MAX_S:
-        return f"AWS is {stage.router.clock.offset_s / 60:.0f} min ahead: that is the most"
+        ahead_min = stage.router.clock.offset_s / 60
+        raise NotDone(f"AWS is {ahead_min:.0f} min ahead: that is the most")
     stage.pass_scheduled(seconds)
     return f"For AWS {minutes} min are over: what its schedules do by then is done."
 

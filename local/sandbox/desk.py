@@ -11,7 +11,7 @@ from pathlib import Path
 
 from local.demo.real_stage import HeadDidNotBoot, RealStage
 from local.namespaces import WORLD_DIR
-from local.sandbox.answers import REPOSITORY, environment, invoking, later, reclaim
+from local.sandbox.answers import REPOSITORY, NotDone, environment, invoking, later, reclaim
 
 BIN = Path(__file__).parent / "bin"
 SLURM = (
@@ -104,18 +104,22 @@ class Desk:
             head.write_text(said)
 
     def _answer(self, verb: str, name: str) -> str:
+        """The exit code in a line of its own, then what is said."""
         answers: dict[str, Callable[[str], str]] = {
             "reclaim": partial(reclaim, self.stage),
             "console": self._console,
             "later": partial(later, self.stage),
         }
-        return answers[verb](name) + "\n"
+        try:
+            return f"0\n{answers[verb](name)}\n"
+        except NotDone as why:
+            return f"1\n{why}\n"
 
     def _console(self, name: str) -> str:
         log = self.stage.world.log_dir / f"{Path(name).name}.log"
         if not log.exists():
             known = ", ".join(sorted(each.stem for each in self.stage.world.log_dir.glob("*.log")))
-            return f"No machine {name} has booted here. There were: {known}"
+            raise NotDone(f"No machine {name} has booted here. There were: {known}")
         return "\n".join(log.read_text(errors="replace").splitlines()[-CONSOLE_LINES:])
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from local.sandbox.answers import environment, invoking, later, reclaim
+from local.sandbox.answers import NotDone, environment, invoking, later, reclaim
 from local.sandbox.asked import NeedsInput
 from local.sandbox.simulated import SimulatedStage
 from local.sandbox.slurm_front import COMMANDS, Line, SlurmFront
@@ -80,7 +80,7 @@ def _answered(
     assert isinstance(words, list), "the client sends a list"
     assert piped is None or isinstance(piped, str)
     if words[0] in OWN:
-        return {"code": 0, "said": _own(stage, words)}
+        return _own(stage, words)
     line = Line(tuple(words), Path(str(asked["folder"])), str(asked["user"]), piped)
     try:
         code, said = front.answer(line)
@@ -89,10 +89,14 @@ def _answered(
     return {"code": code, "said": said}
 
 
-def _own(stage: SimulatedStage, words: list[str]) -> str:
+def _own(stage: SimulatedStage, words: list[str]) -> dict[str, object]:
     name, *args = words
     if len(args) != 1:
-        return "usage: reclaim NODE, console NODE or later MINUTES"
+        return {"code": 2, "said": "usage: reclaim NODE, console NODE or later MINUTES"}
     if name == "console":
-        return NO_CONSOLE
-    return reclaim(stage, args[0]) if name == "reclaim" else later(stage, args[0])
+        return {"code": 1, "said": NO_CONSOLE}
+    try:
+        said = reclaim(stage, args[0]) if name == "reclaim" else later(stage, args[0])
+    except NotDone as why:
+        return {"code": 1, "said": str(why)}
+    return {"code": 0, "said": said}

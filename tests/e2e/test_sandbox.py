@@ -49,12 +49,12 @@ as linus id -nG
 node=$(squeue -h -j 1 -o %N)
 console $node | tail -1
 reclaim $node
-reclaim i-0123
+reclaim i-0123 || echo "which is exit code $?"
 until_says "tidegate events" "EC2 reclaims its node"
 scancel 1
 tidegate stop now --until 1h
 until_says "tidegate nodes" "no node"
-later 11
+later 11 || echo "it is $? again"
 # While it stops squeue fails in other words.
 for _ in $(seq 8); do
     later 5
@@ -66,6 +66,7 @@ echo "$told"
 tidegate keep-up --until 1h
 until_says "sinfo" "gpu"
 cat first.out
+stat -c 'its mode is %a' first.out
 echo "the day is over"
 exit 5
 """
@@ -151,7 +152,10 @@ def test_a_newcomers_day_on_a_terminal(tmp_path: Path, traces: Traces) -> None:
     assert re.search(r"ready after [\d.]+ s", said)
     assert "EC2 has told that it takes i-" in said
     assert "There is no node i-0123. There are: i-" in said
+    assert "which is exit code 1" in said
     assert "usage: later MINUTES, from 1 to 10" in said
+    assert "it is 1 again" in said
+    assert "its mode is 644" in said, "nobody else writes what a job says"
     assert "The head is stopped." in said
     assert re.search(r"^i-\w+\r\nGPU 0: local", said, re.MULTILINE), "its node and its GPU"
 
@@ -169,7 +173,8 @@ for _ in $(seq 20); do
 done
 echo "$told"
 tidegate nodes
-reclaim i-0123
+reclaim i-0123 || echo "which is exit code $?"
+reclaim || echo "and this is $?"
 printf '#!/bin/sh\n#SBATCH --parsable\nsleep 1\n' | sbatch
 scancel 1
 exit 5
@@ -196,6 +201,8 @@ def test_without_root_slurm_and_machines_are_simulated(traces: Traces) -> None:
     assert re.search(r"^job 1 runs on i-\w+", said, re.MULTILINE), said
     assert re.search(r"^i-\w+ +t4, g4dn.xlarge/us-east-1a/spot", said, re.MULTILINE)
     assert "There is no node i-0123. There are: i-" in said
+    assert "which is exit code 1" in said
+    assert "and this is 2" in said
     assert re.search(r"^2$", said, re.MULTILINE)
 
 
