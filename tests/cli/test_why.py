@@ -64,6 +64,25 @@ def test_a_job_that_is_not_there_has_an_exit_code_of_its_own(
     assert says in result.output
 
 
+@pytest.mark.parametrize("typed", ["2_[1-4%2]", "2_[1,3-9...]", "2"])
+def test_tasks_are_found_as_squeue_shows_them_together(town: Town, typed: str) -> None:
+    town.report([job("2_1", array_job_id="2")])
+    town.look()
+
+    assert town.ask("why", typed).output.startswith("job 2 starts soon")
+
+
+@pytest.mark.parametrize("typed", ["abc", "7_", "i-0a1b2c3d", "7 8", ""])
+def test_what_is_no_job_is_a_usage_error(town: Town, typed: str) -> None:
+    """It has not "ended, or is younger"."""
+    town.report([job(1)])
+
+    result = town.ask("why", typed)
+
+    assert result.exit_code == 2
+    assert "no job id: as squeue shows it, like 7, 7_3 or 7+1" in " ".join(result.output.split())
+
+
 def test_a_cluster_that_is_not_deployed_is_one_sentence(town: Town) -> None:
     town.client = town.cloud.client  # type: ignore[method-assign]
 

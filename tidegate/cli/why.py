@@ -1,5 +1,6 @@
 """`tidegate why JOBID`: one chain from Slurm's word to what the user could change."""
 
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,13 +16,25 @@ if TYPE_CHECKING:
 WAITS = 3
 NOT_IN_QUEUE = 4
 
+# An array's tasks that wait together stand in squeue in brackets, cut short with dots.
+_JOB = re.compile(r"(\d{1,10})(_\d{1,10}|\+\d{1,5}|_\[[\d,:%.-]+\])?", re.ASCII)
+
 EXAMPLES = "Examples: tidegate why 4711 --cluster dev.yaml; tidegate why 4711_3 --cluster dev.yaml"
+
+
+def _job(text: str) -> str:
+    """The id to look for; of several tasks of an array the array's. Errors: a usage error."""
+    found = _JOB.fullmatch(text)
+    if found is None:
+        raise typer.BadParameter(f"{text!r} is no job id: as squeue shows it, like 7, 7_3 or 7+1")
+    return found[1] if text.endswith("]") else text
 
 
 def why(
     context: typer.Context,
     job_id: Annotated[
-        str, typer.Argument(metavar="JOBID", help="As squeue shows it: 7, 7_3 or 7+1.")
+        str,
+        typer.Argument(metavar="JOBID", callback=_job, help="As squeue shows it: 7, 7_3 or 7+1."),
     ],
     cluster: ClusterOption,
     output: OutputOption = Output.TEXT,
