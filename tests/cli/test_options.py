@@ -105,7 +105,11 @@ def test_the_only_cluster_needs_no_name(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(
     ("names", "said"),
-    [((), "clusters/ holds none"), (("one", "two"), "clusters/ holds 2 cluster files")],
+    [
+        ((), "clusters/ holds none"),
+        (("two", "one"), "clusters/ holds one.yaml, two.yaml"),
+        (tuple("gfedcba"), "clusters/ holds a.yaml, b.yaml, c.yaml, d.yaml, e.yaml and 2 more"),
+    ],
 )
 def test_where_it_is_not_clear_which_it_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], said: str

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 # Where cluster files are, from where a person works.
 CLUSTERS = Path("clusters")
 VARIABLE = "TIDEGATE_CLUSTER"
+# Of cluster files that are told, those that fit a line.
+NAMED_MAX = 5
 UNNAMED = Path("-")
 
 
@@ -44,8 +46,9 @@ def named[Chosen: (Path, list[Path])](
 ) -> Chosen:
     """What was chosen. Errors: a usage error, which says how to name a cluster."""
     if chosen in (UNNAMED, [UNNAMED]) and not context.resilient_parsing:
-        count = len(list(CLUSTERS.glob("*.yaml")))
-        said = f"{CLUSTERS}/ holds {count} cluster files" if count else f"{CLUSTERS}/ holds none"
+        found = sorted(each.name for each in CLUSTERS.glob("*.yaml"))
+        more = f" and {len(found) - NAMED_MAX} more" if len(found) > NAMED_MAX else ""
+        said = f"{CLUSTERS}/ holds {', '.join(found[:NAMED_MAX]) or 'none'}{more}"
         is_argument = parameter.param_type_name == "argument"
         how = f"name it, like {CLUSTERS}/*.yaml" if is_argument else "say --cluster FILE"
         raise typer.BadParameter(f"which cluster? {said}: {how}, or set {VARIABLE}")
