@@ -71,7 +71,8 @@ def test_status_tells_what_aws_took_back_this_month(town: Town) -> None:
     ledger = town.planner.work.control.ledger
     ledger.interrupt_nodes({name: time.time() + 120}, {name: InterruptionLoss(2.54, 3)})
 
-    said = "taken back by AWS this month: 1 node; 3 jobs saved, 2.5 GPU-hours lost"
+    jobs = "3 jobs signalled or requeued in time, 2.5 GPU-hours lost"
+    said = f"taken back by AWS this month: 1 node; {jobs}"
     assert said in town.ask("status").output
 
 

@@ -107,8 +107,8 @@ def test_a_month_in_which_nothing_is_counted_yet_has_what_still_ends_and_no_more
 
 def test_nodes_tells_what_a_reclaim_costs() -> None:
     leaving = record("i-1", phase=Phase.INTERRUPTED)
-    leaving = replace(leaving, reclaim_at_s=NOW_S + 60, interruption_loss=InterruptionLoss(1.5, 2))
+    leaving = replace(leaving, reclaim_at_s=NOW_S + 60, interruption_loss=InterruptionLoss(1.5, 1))
 
     (report,) = node_reports(snapshot(records=[leaving]))
 
-    assert report.ends.endswith("; 2 jobs saved, 1.5 GPU-hours lost")
+    assert report.ends.endswith("; 1 job signalled or requeued in time, 1.5 GPU-hours lost")

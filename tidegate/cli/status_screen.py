@@ -6,6 +6,7 @@ from rich.console import Group
 from rich.table import Table
 
 from tidegate.cli.shown import fit, lines, table
+from tidegate.core.explain.node_report import saved_and_lost
 from tidegate.core.explain.overview import SICK_PLACE, Overview, RestingNow, SpotNow
 from tidegate.core.model.durations import clock, moment, span
 from tidegate.core.model.resting import BOOT_FAILURES
@@ -87,10 +88,8 @@ def _tail(found: Overview) -> Iterator[str]:
         yield f"checks of idle nodes: {used}; {checks.due} of {checks.nodes} nodes are due{now}"
     if lost := found.losses.nodes:
         nodes = f"{lost} node{'s' if lost > 1 else ''}"
-        hours = f"{found.losses.lost_gpu_hours:.1f} GPU-hours lost"
-        yield (
-            f"taken back by AWS this month: {nodes}; {found.losses.saved_jobs} jobs saved, {hours}"
-        )
+        jobs = saved_and_lost(found.losses.saved_jobs, found.losses.lost_gpu_hours)
+        yield f"taken back by AWS this month: {nodes}; {jobs}"
     if orphans := found.losses.orphans:
         nodes = f"{orphans} node{'s' if orphans > 1 else ''}"
         yield f"ended themselves this month, having heard nothing of their head: {nodes}"

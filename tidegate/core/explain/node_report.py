@@ -157,7 +157,13 @@ def _interruption_loss(record: NodeRecord) -> str:
     loss = record.interruption_loss
     if loss is None or loss == InterruptionLoss():
         return ""
-    return f"; {loss.saved_jobs} jobs saved, {loss.lost_gpu_hours:.1f} GPU-hours lost"
+    return f"; {saved_and_lost(loss.saved_jobs, loss.lost_gpu_hours)}"
+
+
+def saved_and_lost(jobs: int, gpu_hours: float) -> str:
+    """What a reclaim did to jobs. What a job does when it is signalled, nobody counts."""
+    told = f"{jobs} job{'' if jobs == 1 else 's'} signalled or requeued in time"
+    return f"{told}, {gpu_hours:.1f} GPU-hours lost"
 
 
 def _patience(pool: Pool) -> str:
