@@ -28,6 +28,21 @@ def test_policies_of_the_head_come_along(tmp_path: Path):
     assert codes(CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])) == {"rights"}
 
 
+@pytest.mark.parametrize(("rights", "code"), [(RIGHTS, "rights"), ("", "without-harm")])
+def test_that_people_have_no_rights_of_the_head_is_told_where_they_had_some(
+    tmp_path: Path, rights: str, code: str
+):
+    """Its metadata service is open to everybody there who says so, and here to nobody."""
+    own = f"HeadNode:\n  Imds: {{Secured: false}}{rights or chr(10)}"
+    file = changed(tmp_path, "HeadNode:\n", own)
+
+    ran = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
+
+    assert ran.exit_code == (1 if rights else 3)
+    said = "HeadNode.Imds.Secured: only root and the agent have the rights of head and login nodes"
+    assert f"{said}, people their own [{code}]" in ran.stderr
+
+
 def test_a_policy_that_is_none_is_told(tmp_path: Path):
     own = "HeadNode:\n  Iam: {AdditionalIamPolicies: [{Policy: AmazonS3FullAccess}]}\n"
     file = changed(tmp_path, "HeadNode:\n", own)

@@ -130,3 +130,13 @@ def test_faults_and_losses_are_told_at_once(tmp_path: Path):
     assert (done.exit_code, done.stdout) == (1, "")
     assert "partitions.default  default has a meaning of its own" in done.stderr
     assert "--accept system" in done.stderr
+
+
+def test_what_is_lost_with_a_queue_is_told_once_for_all_its_pools(tmp_path: Path):
+    file = changed(tmp_path, "CapacityType: SPOT", "CustomActions: {OnNodeStart: {Script: x}}")
+    two = ("        - {Name: other, InstanceType: c5.large}\n", "      ComputeResources:\n")
+    file.write_text(file.read_text().replace(two[1], f"{two[1]}{two[0]}"))
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file)])
+
+    assert done.stderr.count("CustomActions.OnNodeStart: x does not run") == 1

@@ -52,6 +52,10 @@ def of_cluster(old: Configuration, done: Translated) -> None:
         done.file.setdefault("head", {})["security_groups"] = own
     if policies := of_machine(head.iam, "HeadNode", done):
         done.file.setdefault("head", {})["policies"] = policies
+    if head.imds and head.imds.secured is False:
+        means = "only root and the agent have the rights of head and login nodes, people their own"
+        code = "rights" if policies else "without-harm"
+        done.lose("HeadNode.Imds.Secured", code, means, is_heavy=bool(policies))
     actions = head.custom_actions or {}
     if hooks := _hooks(actions, OF_HEAD, ("hooks",), "HeadNode.CustomActions", done):
         done.file["hooks"] = hooks

@@ -76,6 +76,7 @@ TRANSLATED = frozenset(
     {
         *("Region", "Image.Os", "Image.CustomAmi", "Iam.PermissionsBoundary"),
         *("HeadNode.InstanceType", "HeadNode.Image.CustomAmi", "HeadNode.Networking.SubnetId"),
+        "HeadNode.Imds.Secured",
         *("HeadNode.Networking.Proxy.HttpProxyAddress", "HeadNode.LocalStorage.RootVolume.Size"),
         *("Scheduling.Scheduler", f"{_SETTINGS}.ScaledownIdletime", f"{_SETTINGS}.Database"),
         *(f"{_SETTINGS}.CustomSlurmSettings", f"{_SETTINGS}.MungeKeySecretArn"),
@@ -139,7 +140,6 @@ LOST: Mapping[str, Lost] = MappingProxyType(
         "HeadNode.LocalStorage.EphemeralVolume.MountDir": SCRATCH,
         "HeadNode.Dcv": DESKTOP,
         **_rights("HeadNode.Iam", "head.policies", "InstanceRole", "InstanceProfile", "S3Access"),
-        "HeadNode.Imds.Secured": _light("only root and the agent reach IMDS on the head", True),
         "Scheduling.ScalingStrategy": _light(
             "a job of several nodes gets all of them or none", "all-or-nothing"
         ),

@@ -58,7 +58,10 @@ class Translated:
     notes: list[str] = field(default_factory=list)
 
     def lose(self, place: str, code: str, means: str, *, is_heavy: bool = True) -> None:
-        self.losses.append(Loss(place, Lost(code, means, is_heavy)))
+        """Told once, however many pools come of the place."""
+        loss = Loss(place, Lost(code, means, is_heavy))
+        if loss not in self.losses:
+            self.losses.append(loss)
 
     def has_lost(self, place: str) -> bool:
         return any(each.place == place for each in self.losses)

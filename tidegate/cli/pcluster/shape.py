@@ -198,8 +198,13 @@ class Ssh(_Part):
     allowed_ips: str | None = None
 
 
+class HeadImds(_Part):
+    secured: bool | None = None
+
+
 class HeadNode(_Part):
     iam: MachineIam | None = None
+    imds: HeadImds | None = None
     instance_type: str | None = None
     networking: Networking | None = None
     image: Image | None = None
