@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.doc_commands import PAGES
+from tests.doc_commands import PAGES, ROOT
 from tidegate.wire.config import parse_cluster
 from tidegate.wire.yaml_file import parse_yaml
 
@@ -18,7 +18,7 @@ REST: dict[str, Any] = {
     "slurm": {"accounting": True, "settings": {"AccountingStorageEnforce": "associations"}},
     "network": {"vpc": "vpc-0a1b2c3d", "subnets": {"us-east-1a": "subnet-0a1b2c3d"}},
     "waiting": {"usd_per_job_hour": 0},
-    "pools": {"a100": {}, "t4": {"instance_types": ["g4dn.xlarge"]}},
+    "pools": {"a100": {}, "a10g": {}, "t4": {"instance_types": ["g4dn.xlarge"]}},
 }
 PARTITIONS = ("gpu", "batch", "notebooks", "debug")
 POOL = {
@@ -46,7 +46,8 @@ def pieces() -> list[Piece]:
         Piece(page.name, number, text)
         for page in PAGES
         for number, text in enumerate(
-            re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE), start=1
+            re.findall(r"^ *```yaml\n(.*?)^ *```", page.read_text(), re.DOTALL | re.MULTILINE),
+            start=1,
         )
     ]
 
@@ -83,6 +84,18 @@ def test_every_piece_of_a_cluster_file_is_accepted(piece: Piece) -> None:
     text = json.dumps(whole(piece.text, piece.page))
 
     assert parse_cluster(text, piece.page).cluster.pools
+
+
+def test_the_pool_that_the_page_adds_fits_the_file_that_it_names() -> None:
+    (added,) = (each for each in pieces() if each.page == "pools.md")
+    below, _ = parse_yaml((ROOT / "clusters" / "dev.yaml").read_text(), "dev.yaml")
+    above, _ = parse_yaml(added.text, added.page)
+    assert isinstance(below, dict)
+    assert isinstance(above, dict)
+
+    file = parse_cluster(json.dumps(laid_over(below, above)), added.page)
+
+    assert "h100" in [each.name for each in file.cluster.pools]
 
 
 def test_the_pages_have_such_pieces() -> None:
