@@ -53,6 +53,8 @@ def translate(
     if old.iam and old.iam.permissions_boundary:
         done.file["permissions_boundary"] = old.iam.permissions_boundary
     pools.pools(old, _idle_s(old), region, places, done)
+    # ParallelCluster keeps no spare nodes, whatever their idle hours would save in waiting.
+    done.file["waiting"] = {"usd_per_job_hour": 0}
     _boot_bound(old, done)
     _prices(region, done)
     judge(text, done)
