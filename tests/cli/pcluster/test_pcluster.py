@@ -296,10 +296,10 @@ def test_people_s_ways_in_and_rights_are_told():
     assert [each["source"] for each in hooks] == ["s3://bucket/a.sh", "https://example.com/b.sh"]
     assert (hooks[1]["args"], hooks[1]["sha256"]) == (["x"], None)
     assert written(done)["hooks"]["on_head_configured"] == [
-        {"source": "s3://bucket/head.sh", "args": ["a"]}
+        {"source": "s3://bucket/head.sh", "args": ["a"], "timeout_s": 1800}
     ]
     assert written(done)["tags"] == {"project": "fusion"}
-    assert written(done)["timings"] == {"boot_bound_s": 1800}
+    assert written(done)["timings"] == {"boot_bound_s": 4200}
     assert "lost: HeadNode.Ssh: no SSH port and no key pair: people use Session Manager, or" in (
         done.stderr
     )

@@ -21,6 +21,9 @@ OF_HEAD = {"OnNodeConfigured": "on_head_configured"}
 OF_LOGIN = {"OnNodeConfigured": "on_login_configured"}
 # Session Manager comes with every machine.
 HAS_ALREADY = ":policy/AmazonSSMManagedInstanceCore"
+# ParallelCluster's own default; a boot and all its scripts have it together there.
+BOOTSTRAP_S = 1800
+SCRIPT_MAX_S = 3600
 STAND_IN_SHA256 = "0" * 64
 STAND_IN_ROLE = "arn:aws:iam::123456789012:role/jobs"
 _ROLE: TypeAdapter[str] = TypeAdapter(names.RoleArn, config={"defer_build": True})
@@ -56,9 +59,9 @@ def of_cluster(old: Configuration, done: Translated) -> None:
         means = "only root and the agent have the rights of head and login nodes, people their own"
         code = "rights" if policies else "without-harm"
         done.lose("HeadNode.Imds.Secured", code, means, is_heavy=bool(policies))
-    actions = head.custom_actions or {}
-    if hooks := _hooks(actions, OF_HEAD, ("hooks",), "HeadNode.CustomActions", done):
-        done.file["hooks"] = hooks
+    place = "HeadNode.CustomActions"
+    if hooks := _hooks(head.custom_actions or {}, OF_HEAD, ("hooks",), place, done):
+        done.file["hooks"] = _timed(hooks, old.timeouts.head_node_bootstrap_timeout)
 
 
 def of_machine(iam: MachineIam | None, place: str, done: Translated) -> list[str]:
@@ -73,14 +76,16 @@ def of_machine(iam: MachineIam | None, place: str, done: Translated) -> list[str
         return []
 
 
-def of_login(actions: Actions, place: str, done: Translated) -> None:
-    """The scripts of login nodes, beside those of the head."""
+def of_login(actions: Actions, said_s: int | None, place: str, done: Translated) -> None:
+    """The scripts of login nodes, beside those of the head. `said_s`: the head's time-out."""
     if hooks := _hooks(actions, OF_LOGIN, ("hooks",), place, done):
-        done.file["hooks"] = {**done.file.get("hooks", {}), **hooks}
+        done.file["hooks"] = {**done.file.get("hooks", {}), **_timed(hooks, said_s)}
 
 
-def of_pool(queue: Queue, name: str, done: Translated) -> Yaml:
-    """What nodes of the queue have of their own, for the pool of this name."""
+def of_pool(queue: Queue, name: str, said_s: int | None, done: Translated) -> Yaml:
+    """What nodes of the queue have of their own, for the pool of this name. `said_s`: the time-out
+    of their boot.
+    """
     place = f"Scheduling.SlurmQueues[{queue.name}]"
     made: Yaml = {}
     groups = queue.networking.additional_security_groups if queue.networking else None
@@ -90,8 +95,17 @@ def of_pool(queue: Queue, name: str, done: Translated) -> Yaml:
     path = ("pools", name, "hooks")
     actions = queue.custom_actions or {}
     if hooks := _hooks(actions, OF_NODES, path, f"{place}.CustomActions", done):
-        made["hooks"] = hooks
+        made["hooks"] = _timed(hooks, said_s)
     return made
+
+
+def _timed(hooks: Yaml, said_s: int | None) -> Yaml:
+    """A script may take as long as there; that is for all together there, and for each here."""
+    timeout_s = min(said_s or BOOTSTRAP_S, SCRIPT_MAX_S)
+    for scripts in hooks.values():
+        for each in scripts:
+            each["timeout_s"] = timeout_s
+    return hooks
 
 
 def _job_role(queue: Queue, name: str, place: str, done: Translated) -> Yaml:

@@ -97,6 +97,7 @@ TRANSLATED = frozenset(
         *(f"{_LINKS}.{key}" for key in _LINKED_BY),
         *("Monitoring.Logs.CloudWatch.Enabled", "Monitoring.Logs.CloudWatch.RetentionInDays"),
         *("DevSettings.Timeouts.ComputeNodeBootstrapTimeout", "Tags", "HeadNode.CustomActions"),
+        "DevSettings.Timeouts.HeadNodeBootstrapTimeout",
         *("HeadNode.Networking.AdditionalSecurityGroups", f"{_QUEUE}.CustomActions"),
         *(f"{each}.Iam.AdditionalIamPolicies" for each in ("HeadNode", _LOGIN, _QUEUE)),
         *(f"{_QUEUE}.Iam.{each}" for each in ("InstanceRole", "InstanceProfile", "S3Access")),
@@ -223,8 +224,7 @@ LOST: Mapping[str, Lost] = MappingProxyType(
             f"DevSettings.{key}": _light("has a meaning for ParallelCluster's own code alone")
             for key in (
                 *("NodePackage", "ClusterTemplate", "InstanceTypesData", "EfaInterfaceType"),
-                *("Timeouts.HeadNodeBootstrapTimeout", "Timeouts.ComputeInstanceInfoTimeout"),
-                "ComputeStartupTimeMetricEnabled",
+                *("Timeouts.ComputeInstanceInfoTimeout", "ComputeStartupTimeMetricEnabled"),
             )
         },
         "DeploymentSettings.LambdaFunctionsVpcConfig": Lost(

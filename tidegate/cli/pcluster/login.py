@@ -37,7 +37,8 @@ def login(old: Configuration, region: str, places: Places, done: Translated) -> 
     if policies := custom.of_machine(first.iam, _place(first), done):
         made["policies"] = policies
     done.file["login"] = made
-    custom.of_login(first.custom_actions or {}, f"{_place(first)}.CustomActions", done)
+    said_s, where = old.timeouts.head_node_bootstrap_timeout, f"{_place(first)}.CustomActions"
+    custom.of_login(first.custom_actions or {}, said_s, where, done)
 
 
 def _ssh(old: Configuration, pool: LoginPool, done: Translated) -> Yaml:

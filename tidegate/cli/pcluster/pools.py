@@ -70,7 +70,8 @@ def pools(old: Configuration, idle_s: int, region: str, places: Places, done: Tr
                 pool = _pool(asked, types, idle_s, done)
                 if not types:
                     done.gaps.append(_type_gap(asked, name))
-                made[name] = pool | of_pool(queue, name, done) | _image(queue, name, done)
+                said_s = old.timeouts.compute_node_bootstrap_timeout
+                made[name] = pool | of_pool(queue, name, said_s, done) | _image(queue, name, done)
                 if resource.disable_simultaneous_multithreading:
                     whole_cores[name] = f"{place}.DisableSimultaneousMultithreading"
                 names.append(name)

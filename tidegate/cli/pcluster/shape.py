@@ -286,6 +286,7 @@ class SharedStorage(_Part):
 
 
 class Timeouts(_Part):
+    head_node_bootstrap_timeout: int | None = Field(default=None, ge=1)
     compute_node_bootstrap_timeout: int | None = Field(default=None, ge=1)
 
 
@@ -326,6 +327,10 @@ class Configuration(_Part):
     @property
     def login_pools(self) -> list[LoginPool]:
         return (self.login_nodes.pools if self.login_nodes else None) or []
+
+    @property
+    def timeouts(self) -> Timeouts:
+        return (self.dev_settings.timeouts if self.dev_settings else None) or Timeouts()
 
     @property
     def queues(self) -> list[Queue]:

@@ -22,13 +22,13 @@ from tidegate.wire.slurm_model import SlurmModel
 from tidegate.wire.slurm_settings import usable_settings, why_slurm_ends
 
 # ParallelCluster's own defaults.
-IDLE_MIN, LOG_DAYS, BOOT_BOUND_S = 10, 180, 1800
+IDLE_MIN, LOG_DAYS = 10, 180
 YEAR_S = 365 * 24 * 3600
 # The system of Tidegate's usual image; others need a repository with Slurm.
 OWN_OS = "ubuntu2404"
 STAND_IN_USD = 1.0
-# Of a boot without scripts, with some minutes to spare, and of each script: their defaults here.
-BOOT_S, HOOK_S = 600, 300
+# Of a boot without scripts, with some minutes to spare.
+BOOT_S = 600
 
 _VERSION: str = SlurmModel.model_fields["version"].default
 _SETTING: TypeAdapter[dict[str, str]] = TypeAdapter(
@@ -62,17 +62,28 @@ def translate(
 
 
 def _boot_bound(old: Configuration, done: Translated) -> None:
-    """As long as ParallelCluster gives a node, where somebody said it or scripts need it."""
-    timeouts = old.dev_settings.timeouts if old.dev_settings else None
-    said_s = timeouts.compute_node_bootstrap_timeout if timeouts else None
-    scripts = [
-        sum(map(len, pool["hooks"].values()))
+    """As long as ParallelCluster gives a node, and for all that its scripts may take."""
+    said_s = old.timeouts.compute_node_bootstrap_timeout
+    scripts_s = [
+        sum(each["timeout_s"] for scripts in pool["hooks"].values() for each in scripts)
         for pool in done.file["pools"].values()
         if "hooks" in pool
     ]
-    if said_s or scripts:
-        needed_s = BOOT_S + max(scripts, default=0) * HOOK_S
-        done.file["timings"] = {"boot_bound_s": max(said_s or BOOT_BOUND_S, needed_s)}
+    if not (said_s or scripts_s):
+        return
+    if said_s and said_s > custom.SCRIPT_MAX_S and scripts_s:
+        place = "DevSettings.Timeouts.ComputeNodeBootstrapTimeout"
+        means = f"one script may take {custom.SCRIPT_MAX_S} s at most"
+        done.lose(place, "without-harm", means, is_heavy=False)
+    usual_s = said_s or custom.BOOTSTRAP_S
+    bound_s = max(usual_s, BOOT_S + max(scripts_s, default=0))
+    done.file["timings"] = {"boot_bound_s": bound_s}
+    if bound_s > usual_s:
+        means = (
+            f"a node that hangs is paid for {bound_s} s, not {usual_s}: the boot and each script"
+        )
+        means = f"{means} may take so long here; lower the timeout_s of hooks with it"
+        done.lose("timings.boot_bound_s", "without-harm", means, is_heavy=False)
 
 
 def _idle_s(old: Configuration) -> int:
