@@ -166,7 +166,8 @@ def test_every_lustre_that_is_there_comes_along_beside_a_new_one(tmp_path: Path)
 @pytest.mark.parametrize(
     ("storage", "said"),
     [
-        ("FsxOpenZfs, FsxOpenZfsSettings: {VolumeId: fsvol-0123456789abcdef0}", "SHARED_DIR/home"),
+        ("FsxOpenZfs, FsxOpenZfsSettings: {VolumeId: fsvol-0a1b2c3d}", "is at /old-home: homes"),
+        ("FsxOntap, FsxOntapSettings: {VolumeId: fsvol-0a1b2c3d}", "is at /old-home: homes are in"),
         ("Ebs, EbsSettings: {Size: 100}", "no EBS volume is shared from the head"),
     ],
 )
@@ -177,6 +178,17 @@ def test_other_homes_are_told_once_with_where_they_are_now(tmp_path: Path, stora
 
     (line,) = [each for each in ran.stderr.splitlines() if "SharedStorage[home]" in each]
     assert said in line
+
+
+def test_homes_on_another_server_are_a_gap_beside(tmp_path: Path):
+    """That of AWS's own template for GPU clusters: OpenZFS at /home."""
+    zfs = "FsxOpenZfs, FsxOpenZfsSettings: {VolumeId: fsvol-0a1b2c3d}"
+    file = changed(tmp_path, "Scheduling:", HOME.format(zfs))
+
+    ran = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES, "--accept=storage"])
+
+    assert written(ran)["file_systems"] == [{"directory": "/old-home", "nfs": None}]
+    assert "to fill in: file_systems[0].nfs: host:/path of fsvol-0a1b2c3d" in ran.stderr
 
 
 def test_lustre_asks_for_an_image_that_has_its_client(tmp_path: Path):

@@ -70,33 +70,35 @@ def _are_homes(each: SharedStorage, directory: str, place: str, done: Translated
     """Homes are in the shared folder here; those of before are mounted beside it, to be copied."""
     if directory != HOMES or each.ebs_settings or each.file_cache_settings:
         return False
-    means = "is not mounted: homes are in SHARED_DIR/home here; copy them (docs/migrating.md)"
-    efs, lustre = each.efs_settings or FileSystem(), each.fsx_lustre_settings or FileSystem()
-    if each.storage_type == "FsxLustre" and lustre.file_system_id:
-        _existing_lustre(lustre, OLD_HOMES, place, done)
-    elif each.storage_type == "Efs" and efs.file_system_id:
-        _beside(done).append({"directory": OLD_HOMES, "efs": efs.file_system_id})
-    if efs.file_system_id or lustre.file_system_id:
-        means = (
-            f"is at {OLD_HOMES}: homes are in SHARED_DIR/home here; copy them (docs/migrating.md)"
-        )
+    where = f"at {OLD_HOMES}" if _there_already(each, OLD_HOMES, place, done) else "not mounted"
+    means = f"is {where}: homes are in SHARED_DIR/home here; copy them (docs/migrating.md)"
     done.lose(place, "storage", f"{each.storage_type} at {HOMES} {means}")
     return True
 
 
 def _mounted(each: SharedStorage, directory: str, place: str, done: Translated) -> bool:
     """Whether there is a way to have it at this directory."""
+    if each.storage_type == "Efs" and "shared_dir" not in done.file:
+        done.file["shared_dir"] = directory
+        _files(each.efs_settings or FileSystem(), place, done)
+    elif _there_already(each, directory, place, done):
+        pass
+    elif each.storage_type == "FsxLustre" and "lustre" not in done.file:
+        lustre = each.fsx_lustre_settings or FileSystem()
+        done.file["lustre"] = {"directory": directory, **_lustre(lustre, place, done)}
+    else:
+        return False
+    return True
+
+
+def _there_already(each: SharedStorage, directory: str, place: str, done: Translated) -> bool:
+    """Whether it is one of the site's own, which is then mounted at this directory."""
     efs, lustre = each.efs_settings or FileSystem(), each.fsx_lustre_settings or FileSystem()
     match each.storage_type:
-        case "Efs" if "shared_dir" not in done.file:
-            done.file["shared_dir"] = directory
-            _files(efs, place, done)
         case "Efs" if efs.file_system_id:
             _beside(done).append({"directory": directory, "efs": efs.file_system_id})
         case "FsxLustre" if lustre.file_system_id:
             _existing_lustre(lustre, directory, place, done)
-        case "FsxLustre" if "lustre" not in done.file:
-            done.file["lustre"] = {"directory": directory, **_lustre(lustre, place, done)}
         case "FsxOpenZfs" | "FsxOntap":
             path = ("file_systems", str(len(_beside(done))), "nfs")
             volume = (each.fsx_open_zfs_settings or each.fsx_ontap_settings or {}).get("VolumeId")
