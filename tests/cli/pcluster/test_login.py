@@ -42,3 +42,19 @@ def test_that_nobody_may_log_in_where_everybody_might_is_refused_until_accepted(
 
     assert codes(done) == {"login-nodes"}
     assert "LoginNodes.Pools[login].Ssh.AllowedIps: open to everybody when left out" in done.stderr
+
+
+def test_a_pool_without_machines_does_not_count(tmp_path: Path):
+    """Neither as the one that there is, nor with its subnet."""
+    empty = "{Name: empty, Count: 0, Networking: {SubnetIds: [subnet-0a1b2c3e]}}"
+    used = "{Name: used, Networking: {SubnetIds: [subnet-0a1b2c3f]}, Ssh: {AllowedIps: 10.0.0.0/8}}"
+    file = changed(
+        tmp_path, "HeadNode:\n", f"LoginNodes: {{Pools: [{empty}, {used}]}}\nHeadNode:\n"
+    )
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
+    open_ended = CliRunner().invoke(app, ["import", "pcluster", str(file)])
+
+    assert written(done)["login"]["zone"] == "us-east-1c"
+    assert "subnet-0a1b2c3e" not in written(done)["network"]["subnets"].values()
+    assert "to fill in: login.zone: the zone of subnet-0a1b2c3f" in open_ended.stderr

@@ -11,7 +11,7 @@ from tidegate.wire.login import LoginModel
 
 def login(old: Configuration, region: str, places: Places, done: Translated) -> None:
     """Those of the first pool; the others are told."""
-    pools = [each for each in old.login_pools if each.count]
+    pools = old.login_pools
     for other in pools[1:]:
         means = f"there is one kind of login nodes: those of {pools[0].name}"
         done.lose(_place(other), "login-nodes", means)

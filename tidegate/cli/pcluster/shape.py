@@ -326,7 +326,9 @@ class Configuration(_Part):
 
     @property
     def login_pools(self) -> list[LoginPool]:
-        return (self.login_nodes.pools if self.login_nodes else None) or []
+        """Those that have machines."""
+        pools = (self.login_nodes.pools if self.login_nodes else None) or []
+        return [each for each in pools if each.count]
 
     @property
     def timeouts(self) -> Timeouts:
