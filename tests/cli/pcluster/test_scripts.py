@@ -40,3 +40,17 @@ def test_a_script_may_take_as_long_as_there(
     is_longer = "timings.boot_bound_s: a node that hangs is paid for" in ran.stderr
     assert is_longer == (bound_s != 9000)
     assert ("one script may take 3600 s at most" in ran.stderr) == (bound_s == 9000)
+
+
+def test_the_checksum_that_is_asked_for_is_that_of_a_script_that_runs(tmp_path: Path):
+    """One that cannot run stands before it."""
+    scripts = "{Sequence: [{Script: ftp://a/b}, {Script: 'https://example.com/b.sh'}]}"
+    file = changed(
+        tmp_path, "CapacityType:", f"CustomActions: {{OnNodeStart: {scripts}}}\n      CapacityType:"
+    )
+
+    ran = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES, "--accept", "hooks"])
+
+    (hook,) = written(ran)["pools"]["cpu-small"]["hooks"]["on_node_start"]
+    assert hook["sha256"] is None
+    assert "to fill in: pools.cpu-small.hooks.on_node_start[0].sha256: of https" in ran.stderr

@@ -196,8 +196,9 @@ def _hooks(
             done.lose(f"{place}.{moment}", "hooks", means)
             continue
         scripts = action.sequence or [action]
-        for index, script in enumerate(scripts):
-            hook = _hook(script, (*path, words[moment], str(index)), f"{place}.{moment}", done)
+        for script in scripts:
+            index = str(len(made.get(words[moment], ())))  # among those that run
+            hook = _hook(script, (*path, words[moment], index), f"{place}.{moment}", done)
             if hook:
                 made.setdefault(words[moment], []).append(hook)
     return made
