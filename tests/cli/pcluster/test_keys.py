@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tidegate.cli.pcluster import pools
+from tidegate.cli.pcluster.codes import CODES
 from tidegate.cli.pcluster.keys import LOST, NEEDLESS, TRANSLATED
 from tidegate.cli.pcluster.network import Places
 from tidegate.cli.pcluster.outcome import Translated, judge
@@ -160,5 +161,6 @@ def test_the_page_explains_every_loss_that_must_be_accepted():
     by_value = set(re.findall(r'lose\([^")]*(?:f?"[^"]*",\s*)?"([a-z]+(?:-[a-z]+)*)"', code))
 
     assert (heavy | by_value) - {"without-harm"} <= told
+    assert told == CODES
     assert len(by_value) > 10
     assert all(f'"{each}"' in code for each in told)

@@ -140,3 +140,29 @@ def test_what_is_lost_with_a_queue_is_told_once_for_all_its_pools(tmp_path: Path
     done = CliRunner().invoke(app, ["import", "pcluster", str(file)])
 
     assert done.stderr.count("CustomActions.OnNodeStart: x does not run") == 1
+
+
+def test_a_code_that_accepts_nothing_is_a_usage_error():
+    done = run("whole.yaml", "--accept", "hoks")
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "hoks is the code of no loss; did you mean hooks?" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("[global]\ncluster_template = default\n", "pcluster3-config-converter"),
+        ("Region: ${AWS_REGION}\nScheduling: {SlurmQueues: 3}\n", "fill in ${AWS_REGION} and"),
+        ("Image:\n  Os: {{ os }}\n", "fill in {{ os }} and the like first"),
+        ("{% if a %}\n", "fill in {% if a %} and the like first"),
+    ],
+)
+def test_a_file_that_is_none_yet_says_what_makes_one_of_it(tmp_path: Path, content: str, said: str):
+    file = tmp_path / "old.yaml"
+    file.write_text(content)
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file)])
+
+    assert done.exit_code == 1
+    assert said in done.stderr.splitlines()[-1]

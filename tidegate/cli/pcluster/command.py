@@ -1,5 +1,6 @@
 """`tidegate import pcluster FILE`."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -49,11 +50,12 @@ def pcluster(
     from tidegate.core.model.errors import BadConfig
 
     zones = dict(_pair(each) for each in zone or ())
+    _require_codes(accept or [])
     try:
         done = _translated(file, name, region, Places(vpc or None, zones))
         _refuse(done, file, accept or [])
     except BadConfig as error:
-        typer.echo(str(error), err=True)
+        typer.echo("\n".join(filter(None, (str(error), _other_form(file)))), err=True)
         raise typer.Exit(1) from error
     typer.echo(as_yaml(done.file), nl=False)
     _tell(done)
@@ -66,6 +68,30 @@ def _pair(text: str) -> tuple[str, str]:
     if not is_pair:
         raise typer.BadParameter(f"{text}: must be SUBNET=ZONE", param_hint="--zone")
     return subnet, zone
+
+
+def _require_codes(accepted: list[str]) -> None:
+    """Errors: a usage error, for one that is no loss of any configuration."""
+    from tidegate.cli.pcluster.codes import CODES, WITHOUT_HARM
+    from tidegate.wire.problems import did_you_mean, shown
+
+    for code in accepted:
+        if code not in (*CODES, WITHOUT_HARM):
+            said = f"{shown(code)} is the code of no loss{did_you_mean(code, sorted(CODES))}"
+            raise typer.BadParameter(f"{said} (docs/migrating.md)", param_hint="--accept")
+
+
+def _other_form(file: Path) -> str:
+    """What to do with a file that could be one before something was done with it; else ""."""
+    try:
+        text = file.read_text(errors="replace")
+    except OSError:
+        return ""
+    if re.match(r"\s*\[", text):
+        return "It is one of ParallelCluster 2: pcluster3-config-converter makes one of version 3."
+    if found := re.search(r"\$\{\w+\}|\{\{.*?\}\}|\{%.*?%\}", text):
+        return f"It is a template: fill in {found[0]} and the like first, as with envsubst."
+    return ""
 
 
 def _translated(file: Path, name: str, region: str, places: Any) -> "Translated":

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tidegate.cli.pcluster.codes import CODES, WITHOUT_HARM
 from tidegate.cli.pcluster.keys import LOST, NEEDLESS, TRANSLATED, VERSION, Lost
 from tidegate.core.model.frozen import frozen
 from tidegate.wire.problems import did_you_mean, shown
@@ -59,6 +60,7 @@ class Translated:
 
     def lose(self, place: str, code: str, means: str, *, is_heavy: bool = True) -> None:
         """Told once, however many pools come of the place."""
+        assert code in CODES or code == WITHOUT_HARM, f"nobody could accept {code}"
         loss = Loss(place, Lost(code, means, is_heavy))
         if loss not in self.losses:
             self.losses.append(loss)
