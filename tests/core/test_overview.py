@@ -104,6 +104,17 @@ def test_pending_tasks_are_counted_by_their_verdict():
     assert count == 5
 
 
+def test_an_array_that_runs_as_many_tasks_as_it_may_waits():
+    """Its row counts those that could start: none."""
+    capped = job(2, count=0, reason="JobArrayTaskLimit", array_job_id="2")
+
+    seen = seen_as(snapshot([capped]))
+
+    assert seen.waiting == 1
+    ((reason, count),) = seen.waits_because
+    assert (count, "%limit" in reason) == (1, True)
+
+
 def test_what_rests_is_told_with_ec2_s_words_until_it_rests_no_more():
     rests = Resting(offering(), NOW_S + 60, 2, "InsufficientInstanceCapacity", "none")
     over = replace(rests, until_s=NOW_S - 1)

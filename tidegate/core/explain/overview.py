@@ -160,7 +160,8 @@ def overview(
     jobs = snapshot.digest.reading.jobs if snapshot.digest else ()
     pending = [job for job in jobs if job.is_pending]
     judged = [verdicts.of(job.job_id) if verdicts else None for job in pending]
-    tasks = [job.count for job in pending]
+    # Of an array that runs as many tasks as it may none could start, and yet some of it waits.
+    tasks = [max(job.count, 1) for job in pending]
     reasons: Counter[str] = Counter()
     for verdict, count in zip(judged, tasks, strict=True):
         if verdict and not verdict.is_served:
