@@ -26,6 +26,7 @@ IDLE_MIN, LOG_DAYS = 10, 180
 YEAR_S = 365 * 24 * 3600
 # The system of Tidegate's usual image; others need a repository with Slurm.
 OWN_OS = "ubuntu2404"
+SAME_OS = {"ubuntu2204": "install-ubuntu22.04", "alinux2023": "install-al2023"}
 STAND_IN_USD = 1.0
 # Of a boot without scripts, with some minutes to spare.
 BOOT_S = 600
@@ -178,6 +179,8 @@ def _image(old: Configuration, done: Translated) -> None:
     os = old.image.os if old.image else None
     if os and os != OWN_OS and not cluster and not all(each.own_image for each in old.queues):
         means = f"nodes have Ubuntu 24.04, not {os}: programs may have to be built again"
+        if same := SAME_OS.get(os):
+            means = f"{means}; or say image: {same}, with packages of Slurm (docs/boot.md)"
         done.lose("Image.Os", "system", means)
 
 
