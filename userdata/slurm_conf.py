@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import jinja2
 
@@ -39,7 +39,7 @@ def slurm_conf(values: SlurmConfValues) -> str:
             + sum(map(_num_nodes, values.static)),
         ),
         gres_types=",".join(types),
-        counted_gres=",".join(f"gres/{each}" for each in types),
+        counted_gres=",".join(_counted(types, shapes)),
         def_mem_per_cpu_mib=min((s.memory_mib // s.cpus for s in shapes), default=0),
     )
     parameters, mark, rest = text.partition(_END_OF_PARAMETERS)
@@ -58,6 +58,13 @@ def _gres_types(shapes: Iterable[NodeShape]) -> set[str]:
     shapes = tuple(shapes)
     shared = {shape.shared_gres for shape in shapes if shape.shards}
     return {"gpu", *(shape.gres_name for shape in shapes), *shared}
+
+
+def _counted(types: Iterable[str], shapes: Iterable[NodeShape]) -> Iterator[str]:
+    """What accounting keeps of GRES: without its type nobody knows how large a MIG instance was."""
+    yield from (f"gres/{each}" for each in types)
+    cut = {(each.gres_name, kind) for each in shapes for kind in each.mig_types}
+    yield from (f"gres/{gres}:{kind}" for gres, kind in sorted(cut))
 
 
 def topology_conf(values: SlurmConfValues) -> str:

@@ -60,6 +60,12 @@ class NodeShape:
             raise ValueError(f"{self.instance_type}: gpus and gpu_type go together")
 
     @property
+    def mig_types(self) -> tuple[str, ...]:
+        """GRES types of the MIG instances that its nodes may have."""
+        alike = (self.gpu_type,) if self.instances > 1 else ()
+        return (*alike, *(gpu_type for gpu_type, _ in self.profiles))
+
+    @property
     def gres(self) -> str:
         """The node's GRES in Slurm's words, "" without a GPU.
 

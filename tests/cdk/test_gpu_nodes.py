@@ -31,6 +31,8 @@ def test_nodes_slurm_and_placeholders_agree_on_mig_and_mps():
     assert (cut.gpu.mig, served.gpu.mig) == ("1g.5gb", "")
     assert (served.gpu.has_mps, served.gpu.compute_mode) == (True, "EXCLUSIVE_PROCESS")
     assert "Gres=gpu:a100_1g.5gb:56 " in conf
+    accounted = slurm_conf(replace(slurm_values(file), accounting=True))
+    assert "AccountingStorageTRES=gres/gpu,gres/gpu:a100_1g.5gb\n" in accounted
     assert "TaskProlog=/etc/tidegate/task-prolog" in conf
     assert "TaskProlog" not in slurm_conf(slurm_values(load_cluster(ROOT / "clusters/dev.yaml")))
 
@@ -72,6 +74,9 @@ def test_nodes_slurm_and_placeholders_agree_on_layouts_and_shards():
     assert "Gres=gpu:a10g:4,shard:a10g:16 " in conf
     assert "GresTypes=gpu,shard" in conf
     assert "TaskProlog=/etc/tidegate/task-prolog" in conf
+    accounted = slurm_conf(replace(slurm_values(file), accounting=True))
+    mig = "gres/gpu:a100_1g.5gb,gres/gpu:a100_3g.20gb"
+    assert f"\nAccountingStorageTRES=gres/gpu,gres/shard,{mig}\n" in accounted
 
 
 def test_nodes_slurm_and_placeholders_agree_on_mps_that_slurm_counts():
