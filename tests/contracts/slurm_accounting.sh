@@ -1,6 +1,7 @@
 #!/bin/bash
 # Accounting for a bench's slurmctld, run in its namespaces:  slurm_accounting.sh DIR QOS...
 # MariaDB, slurmdbd and the QOS that partitions name; then slurmctld anew, as it stands in slurm.conf.
+# COUNTED: what it accounts of.
 set -euo pipefail
 dir=$1 tables=/run/tables
 shift
@@ -33,7 +34,7 @@ slurmdbd </dev/null >/dev/null 2>&1
 cat >>/etc/slurm/slurm.conf <<CONF
 AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=head
-AccountingStorageTRES=gres/gpu
+AccountingStorageTRES=${COUNTED:-gres/gpu}
 AccountingStorageEnforce=associations,limits,qos
 PriorityType=priority/multifactor
 PriorityWeightFairshare=100000

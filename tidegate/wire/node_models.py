@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from tidegate.core.model.devices import MPS
 from tidegate.core.model.ec2 import InstanceType
-from tidegate.core.model.mig import Profile, profile
+from tidegate.core.model.mig import SLICES, Profile, profile
 from tidegate.wire import names
 from tidegate.wire.compat_facts import mig_facts, mig_instances
 from tidegate.wire.section import Section
@@ -146,7 +146,16 @@ class GpuModel(Section):
             instance_type,
             gpus=instance_type.gpus * count,
             gpu_type=mig_type(instance_type.gpu_type, self.mig),
+            cut_into=_cut_into(instance_type, self.mig, count),
         )
+
+
+def _cut_into(of: InstanceType, name: str, most: int) -> Profile:
+    """Of one with media extensions nobody knows where it may stand: as large a part as can be."""
+    slices, _ = mig_facts(of.name)
+    gpu_type = mig_type(of.gpu_type, name)
+    found = profile(name, gpu_type, most=most, slices=slices)
+    return found or Profile(name, gpu_type, SLICES // most, tuple(range(most)))
 
 
 def _profiles(instance_type: InstanceType, wanted: Iterable[str]) -> tuple[Profile, ...]:

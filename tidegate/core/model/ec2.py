@@ -103,6 +103,7 @@ class InstanceType:
     gres: str = "gpu"  #: GRES name: gpu, or neuron for Trainium and Inferentia
     #: MIG profiles of which each node gets a layout of its own; none: its GPUs are all alike
     profiles: tuple[Profile, ...] = ()
+    cut_into: Profile | None = None  #: the MIG profile into which all its GPUs are cut alike
     shards_per_gpu: int = 0  #: into so many shards Slurm counts each GPU; 0: none
     shared_gres: str = SHARD  #: GRES of these shards: shard or mps
     vcpus_per_cpu: int = 1  #: vCPUs to a CPU of Slurm's: 2 where nodes leave out second threads
@@ -111,6 +112,11 @@ class InstanceType:
     def cpus(self) -> int:
         """What Slurm gives away; quotas, limits and prices go by vCPUs all the same."""
         return self.vcpus // self.vcpus_per_cpu
+
+    @property
+    def whole_gpus(self) -> int:
+        """GPUs that the machine has, whatever they are cut into."""
+        return self.gpus // self.cut_into.most if self.cut_into else self.gpus
 
     @property
     def slurm_memory_mib(self) -> int:

@@ -29,6 +29,7 @@ _PLACEMENTS_OF_FOUR = {
 SLICES = 8
 
 _LAYOUT = re.compile(r"([1-9][0-9]?)=(\S+)", re.ASCII)
+_TYPE = re.compile(r"(|.*_)([1-7]g\.[1-9][0-9]{0,2}gb(?:[.+][a-z.+]+)?)", re.ASCII)
 _PART = re.compile(r"([1-7]g\.[1-9][0-9]{0,2}gb):([1-7])", re.ASCII)
 
 type Counts = tuple[int, ...]
@@ -59,6 +60,16 @@ def profile(name: str, gpu_type: str, *, most: int, slices: int) -> Profile | No
     compute, _, rest = name.partition("g.")
     found = table.get((int(compute), most)) if rest.removesuffix("gb").isdecimal() else None
     return Profile(name, gpu_type, *found) if found else None
+
+
+def named_profile(gpu_type: str) -> tuple[str, str] | None:
+    """GPU model and profile that a GRES type of MIG instances names, as whoever names it.
+
+    Slurm's AutoDetect says `a100_3g.20gb`, other sites `a100_80gb_pcie_3g.40gb` or `3g.20gb` alone.
+    None: it is of whole GPUs.
+    """
+    found = _TYPE.fullmatch(gpu_type.lower())
+    return (found[1].rstrip("_"), found[2]) if found else None
 
 
 @cache

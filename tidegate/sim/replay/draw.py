@@ -46,7 +46,7 @@ def _offerings(each: Replayed) -> list[list[str]]:
         row = totals.setdefault(key, [0.0] * 4)
         row[0] += 1
         row[1] += billed_s(machine) / HOUR_S
-        row[2] += machine.gpu_busy_s / HOUR_S / max(machine.instance_type.gpus, 1)
+        row[2] += machine.gpu_busy_s / HOUR_S / max(machine.instance_type.whole_gpus, 1)
         row[3] += cost_usd(machine)
     head = ["", "nodes", "node-hours billed", "used, %", "USD"]
     return [head] + [
@@ -63,8 +63,8 @@ def _demand(each: Replayed) -> str:
     asked = list(used)
     for run in world.runs:
         until_s = run.first_started_s if run.first_started_s >= 0 else end_s
-        asked.append((run.ready_s, until_s, run.pending.shape.gpus * run.pending.nodes))
-    paid = [(m.launched_s, m.ended_s or end_s, m.instance_type.gpus) for m in world.gone]
+        asked.append((run.ready_s, until_s, run.gpus))
+    paid = [(m.launched_s, m.ended_s or end_s, m.instance_type.whole_gpus) for m in world.gone]
     lines = [
         ("GPUs paid for", _sampled(paid, end_s)),
         ("GPUs asked for by running and waiting jobs", _sampled(asked, end_s)),
@@ -73,7 +73,9 @@ def _demand(each: Replayed) -> str:
     return _lines(lines, lambda x: f"day {x:.0f}")
 
 
-def _sampled(spans: Iterable[tuple[float, float, int]], end_s: float) -> list[tuple[float, float]]:
+def _sampled(
+    spans: Iterable[tuple[float, float, float]], end_s: float
+) -> list[tuple[float, float]]:
     """Days and the mean number of what the spans count in each of equal steps."""
     step_s = max(end_s - EPOCH_S, 1.0) / POINTS
     changes = [0.0] * (POINTS + 2)

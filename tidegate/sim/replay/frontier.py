@@ -10,7 +10,7 @@ from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.frozen import frozen
 from tidegate.sim.replay.baselines import offers
 from tidegate.sim.replay.outcome import Outcome
-from tidegate.sim.replay.run import TIDEGATE, replay
+from tidegate.sim.replay.run import TIDEGATE, pools_in_parts, replay
 from tidegate.sim.replay.trace import Trace
 from tidegate.sim.replay.world import Setting
 
@@ -55,7 +55,7 @@ def frontier(
         for usd in sorted({*PRICES_USD, own_usd})
     ]
     is_own = [each.cluster.waiting.usd_per_job_hour == own_usd for each in asked]
-    if offers(cluster):
+    if offers(cluster) and not any(pools_in_parts(cluster)):
         asked += [_Asked(trace, cluster, setting, peer, f"like {peer}") for peer in PEERS]
         is_own += [False] * len(PEERS)
     played = _played(asked, progress, workers or os.cpu_count() or 1)

@@ -6,6 +6,7 @@ from random import Random
 
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.slurm import Job, Shape
+from tidegate.sim.replay.parts import gpus_asked, type_here
 from tidegate.sim.replay.state import EPOCH_S, Run
 from tidegate.sim.replay.trace import TraceJob
 
@@ -42,6 +43,7 @@ def run_of(
         place=place,
         pending=pending,
         kind=kinds.setdefault(asked(pending), len(kinds)),
+        gpus=gpus_asked(pending.shape, cluster) * job.nodes,
         left_s=job.duration_s,
         ready_s=job.submit_s + EPOCH_S,
     )
@@ -49,21 +51,21 @@ def run_of(
 
 def job_of(job: TraceJob, cluster: Cluster) -> Job:
     """As Slurm would show what the history tells of it."""
-    partition = job.partition
-    if cluster.partition(partition) is None:
-        default = next((p for p in cluster.partitions if p.is_default), cluster.partitions[0])
-        partition = default.name
+    partition = cluster.partition(job.partition)
+    if partition is None:
+        partition = next((p for p in cluster.partitions if p.is_default), cluster.partitions[0])
     shape = Shape(
         gpus=job.gpus,
-        gpu_type=job.gpu_type,
+        gpu_type=type_here(job, frozenset(partition.pools), cluster),
         cpus=job.cpus,
         memory_mib=job.memory_mib,
-        is_exclusive=job.nodes > 1,
+        is_exclusive=job.nodes > 1 and not job.has_parts,
+        gres=job.gres,
     )
     return Job(
         job_id=job.job_id,
         state="PENDING",
-        partitions=(partition,),
+        partitions=(partition.name,),
         nodes=job.nodes,
         shape=shape,
         user=job.user,

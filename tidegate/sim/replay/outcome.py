@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from tidegate.core.demand.fit import lacks, part_of_gpu
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.frozen import frozen
@@ -11,7 +12,8 @@ from tidegate.sim.replay.state import EPOCH_S, Machine, Run
 from tidegate.sim.replay.world import BILLED_LEAST_S, World
 
 HOUR_S = 3600.0
-# Job sizes by GPUs, as waits are told: up to and including.
+# Job sizes by GPUs, as waits are told: up to and including; those with parts of GPUs by themselves.
+PARTS = "parts of GPUs"
 SIZES = ((0, "no GPU"), (1, "1 GPU"), (7, "2-7 GPUs"), (8, "8 GPUs"), (1 << 30, "more"))
 
 
@@ -95,15 +97,14 @@ def _usd_per_unit(run: Run, cluster: Cluster) -> float | None:
     found: list[float] = []
     for pool in cluster.pools:
         for of in pool.instance_types:
-            holds = (of.gpus, of.cpus, of.slurm_memory_mib)
-            asked = (shape.gpus, shape.cpus, shape.memory_mib)
-            if any(has < wants for has, wants in zip(holds, asked, strict=True)):
+            if lacks(shape, of):
                 continue
-            if shape.gpus and shape.gpu_type not in ("", of.gpu_type):
-                continue
+            # Of each device that it asks for; of one that is a GPU, or alike with all others, 1.
+            device = part_of_gpu(shape, of) / max(shape.gpus, 1) or 1.0
             for _, offering in pool.offerings():
                 if offering.instance_type == of.name and offering.market is Market.ON_DEMAND:
-                    found.append(cluster.prices[offering] / (of.gpus if shape.gpus else of.cpus))
+                    usd = cluster.prices[offering]
+                    found.append(usd * device / of.gpus if shape.gpus else usd / of.cpus)
     return min(found, default=None)
 
 
@@ -128,9 +129,10 @@ def outcome(
     for each in world.gone:
         key = f"{each.pool} {each.offering.market.value}"
         by_pool[key] = by_pool.get(key, 0.0) + cost_usd(each)
-    billed = sum(billed_s(m) * m.instance_type.gpus for m in world.gone) / HOUR_S
+    billed = sum(billed_s(m) * m.instance_type.whole_gpus for m in world.gone) / HOUR_S
     used = sum(m.gpu_busy_s for m in world.gone) / HOUR_S
-    by_size = [(label, [r for r in world.runs if _size(r) == label]) for _, label in SIZES]
+    labels = (*(label for _, label in SIZES), PARTS)
+    by_size = [(label, [r for r in world.runs if _size(r) == label]) for label in labels]
     most_nodes, most_usd, breaches = _peaks(world)
     left = [run for run in world.runs if run.ended_s < 0]
     reasons = Counter(
@@ -162,6 +164,8 @@ def outcome(
 
 
 def _size(run: Run) -> str:
+    if run.job.has_parts:
+        return PARTS
     return next(label for most, label in SIZES if run.job.gpus_total <= most)
 
 

@@ -117,6 +117,7 @@ def _played(shown: Job, name: str, duration_s: float, limit_s: float) -> TraceJo
         account=shown.account,
         constraint=shown.constraint,
         queued=shown,
+        gres=shape.gres,
     )
 
 

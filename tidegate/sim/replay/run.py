@@ -1,6 +1,6 @@
 """One replay from its history to its figures."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.errors import BadConfig
@@ -41,12 +41,25 @@ def replay(
             f"{policy_name} is modelled to buy on demand only, and no pool of {cluster.name} has"
             " the capacity type on-demand: add it to one, or leave this policy out"
         )
+    if policy_name != TIDEGATE and (name_of := next(pools_in_parts(cluster), "")):
+        raise BadConfig(
+            f"{policy_name} is modelled with whole GPUs, and pool {name_of} of {cluster.name} has"
+            " them in parts of several kinds: leave this policy out, or compare with a cluster file"
+            " without"
+        )
     world = World(trace.jobs, cluster, setting, policy)
     if progress is not None:
         world.on_progress = progress
     world.play()
     disks = policy.disks_usd(world.now_s) if isinstance(policy, Tidegate) else {}
     return Replayed(outcome(world, name or cluster.name, policy_name, unmet, disks), world)
+
+
+def pools_in_parts(cluster: Cluster) -> Iterator[str]:
+    """Pools whose GPUs are shared, or cut by node: of others than Tidegate no rule is known."""
+    for pool in cluster.pools:
+        if any(of.profiles or of.shards_per_gpu for of in pool.instance_types):
+            yield pool.name
 
 
 POLICIES: dict[str, Callable[[], Policy]] = {

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.slurm import Shape
+from tidegate.sim.replay.parts import Cut, Shared
 from tidegate.sim.replay.possible import meets
 from tidegate.sim.replay.state import Machine, Run
 
@@ -12,12 +14,16 @@ from tidegate.sim.replay.state import Machine, Run
 RESERVATIONS_MAX = 20
 
 
+type Spare = int | Cut | Shared
+"""GPUs that stay free beside a job, of a node with parts what stays free of these."""
+
+
 @dataclass(slots=True)
 class Hold:
     """A node that a waiting job will get at `from_s`; `spare` GPUs beside it stay free."""
 
     from_s: float
-    spare: int
+    spare: Spare
 
 
 class Queue:
@@ -85,27 +91,43 @@ class Queue:
 
 def _hold(run: Run, usable: list[Machine], holds: dict[str, Hold], now_s: float) -> int:
     """Keep the nodes on which it could start first; how many jobs got such a place."""
-    free_at: list[tuple[float, int, str, int]] = []
+    free_at: list[tuple[float, int, str, Spare]] = []
     for each in usable:
         before = holds.get(each.name)
-        if before and before.spare < run.pending.shape.gpus:
+        if before and not _is_spared(run.pending.shape, before.spare):
             continue  # somebody before it has that node
         at_s, spare = _frees(run, each)
         free_at.append((max(at_s, now_s), each.rank[0], each.name, spare))
     nodes = run.pending.nodes
     if len(free_at) < nodes:
         return 0
-    chosen = sorted(free_at)[:nodes]
+    chosen = sorted(free_at, key=lambda each: each[:3])[:nodes]
     from_s = max(at_s for at_s, *_ in chosen)
     for _, _, name, spare in chosen:
         before = holds.get(name)
         if before:
-            from_s, spare = min(before.from_s, from_s), min(before.spare, spare)
+            from_s, spare = min(before.from_s, from_s), _less(before.spare, spare, run)
         holds[name] = Hold(from_s, spare)
     return 1
 
 
-def _frees(run: Run, machine: Machine) -> tuple[float, int]:
+def _is_spared(shape: Shape, spare: Spare) -> bool:
+    """Whether these GPUs are enough for one node's share of a job."""
+    if isinstance(spare, int):
+        return spare >= shape.gpus
+    return not shape.gpus or spare.has_room(shape)
+
+
+def _less(before: Spare, spare: Spare, run: Run) -> Spare:
+    """What stays free beside both; `spare`: beside `run` alone."""
+    if isinstance(before, int) or isinstance(spare, int):
+        return min(each for each in (before, spare) if isinstance(each, int))
+    left, job = before.copy(), run.pending
+    left.give(job.job_id, job.shape)
+    return left
+
+
+def _frees(run: Run, machine: Machine) -> tuple[float, Spare]:
     """When the job would fit by the others' time limits, and the GPUs that are left then."""
     known = machine.frees.get(run.kind)
     if known is not None and known[0] == machine.changes:
@@ -115,14 +137,21 @@ def _frees(run: Run, machine: Machine) -> tuple[float, int]:
     left = len(machine.runs)
     is_alone = shape.is_exclusive or bool(machine.num_exclusive)
     at_s = 0.0
-    for end_s, of in machine.ends():
-        has_room = gpus >= shape.gpus and cpus >= shape.cpus and memory_mib >= shape.memory_mib
+    parts = machine.parts and machine.parts.copy()
+    for end_s, of, job_id in machine.ends():
+        has_gpus = gpus >= shape.gpus if parts is None else _is_spared(shape, parts)
+        has_room = has_gpus and cpus >= shape.cpus and memory_mib >= shape.memory_mib
         if has_room and not (is_alone and left):
             break
+        if parts is not None:
+            parts.take_back(job_id)
         gpus, cpus, memory_mib = gpus + of.gpus, cpus + of.cpus, memory_mib + of.memory_mib
         left -= 1
         at_s = end_s
-    spare = 0 if shape.is_exclusive else gpus - shape.gpus
+    spare: Spare = 0 if shape.is_exclusive else gpus - shape.gpus
+    if parts is not None and not shape.is_exclusive:
+        parts.give(run.pending.job_id, shape)
+        spare = parts
     machine.frees[run.kind] = machine.changes, at_s, spare
     return at_s, spare
 
@@ -132,7 +161,8 @@ def _may(run: Run, machine: Machine, holds: dict[str, Hold], now_s: float) -> bo
     hold = holds.get(machine.name)
     if hold is None or now_s + run.limit_s <= hold.from_s:
         return True
-    return not run.pending.shape.is_exclusive and hold.spare >= run.pending.shape.gpus
+    shape = run.pending.shape
+    return not shape.is_exclusive and _is_spared(shape, hold.spare)
 
 
 def _chosen(run: Run, fitting: list[Machine]) -> tuple[Machine, ...]:

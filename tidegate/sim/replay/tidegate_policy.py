@@ -145,7 +145,8 @@ class Tidegate:
                 return True
             offerings = tuple(whole)
         for offering in offerings:
-            bought = world.buy(pool, offering, missing, gang, launch.account, launch.user)
+            payer = (launch.account, launch.user)
+            bought = world.buy(pool, offering, missing, gang, *payer, layout=launch.layout)
             if launch.starts and bought:
                 self._count_disk(self._stopped.pop(launch.starts), world.now_s)
             for machine in bought:
@@ -160,6 +161,7 @@ class Tidegate:
                     account=launch.account,
                     user=world.cluster.counted(launch.user),
                     reservation=launch.reservation,
+                    layout=launch.layout,
                 )
                 self._instances[machine.name] = Instance(
                     machine.name,
@@ -222,7 +224,8 @@ class Tidegate:
         kept = sum(each.record.pool == machine.pool for each in self._stopped.values())
         is_idle = code_of(order.text) is DrainCode.EMPTY
         is_on_demand = machine.offering.market is Market.ON_DEMAND
-        if pool and is_released and is_idle and is_on_demand and kept < most:
+        is_alike = not machine.layout  # what was cut for jobs is not started for others
+        if pool and is_released and is_idle and is_on_demand and is_alike and kept < most:
             self._stopped[machine.name] = Stopped(record, pool, world.now_s)
         return is_released
 
@@ -329,5 +332,6 @@ class Tidegate:
             weight=machine.weight,
             gres=of.gres,
         )
+        node = machine.parts.told(node) if machine.parts is not None else node
         self._nodes[machine.name] = machine.changes, node
         return node

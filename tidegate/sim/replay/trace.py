@@ -6,12 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from tidegate.core.model.devices import SHARED_GRES
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.mig import named_profile
 from tidegate.core.model.slurm import Job
 from tidegate.sim.replay.csv_rows import cut
 
 # What a CSV file must have; `user`, `account`, `time_limit_s`, `cpus`, `memory_mib` (each per
-# node), `gpu_type` and `constraint` may be there.
+# node), `gpu_type`, `gres` (shard or mps, of which `gpus` are then so many) and `constraint` may be
+# there.
 CSV_COLUMNS = ("job_id", "submit_s", "duration_s", "gpus", "nodes", "partition")
 
 # What the replay reads of `sacct -P`; others are ignored.
@@ -25,6 +28,7 @@ SACCT_COMMAND = (
 MAX_JOB_DAYS = 366
 MAX_SPAN_DAYS = 5 * 366
 DAY_S = 86400.0
+GPU = "gpu"
 
 # Of a column: 3,000 years of seconds, and as many jobs, nodes or GPUs as nobody has.
 MOST_S, MOST_COUNT = 1e11, 9_999_999
@@ -39,6 +43,8 @@ class BadTrace(Exception):
 @frozen
 class TraceJob:
     """A job of the history. `gpus`, `cpus` and `memory_mib` are those of each of its nodes.
+
+    `gres`: shard or mps where `gpus` are so many of these. `gpu_type`: as the history calls it.
 
     `gpus_total`: what it asked for in all, at most `gpus` times `nodes`.
     `time_limit_s` None: the history does not say. `submit_s` counts from the history's start.
@@ -60,6 +66,13 @@ class TraceJob:
     account: str = ""
     constraint: str = ""
     queued: Job | None = None
+    gres: str = GPU
+
+    @property
+    def has_parts(self) -> bool:
+        """It asked for parts of GPUs, as far as the history's words tell."""
+        is_cut = named_profile(self.gpu_type) is not None
+        return bool(self.gpus) and (self.gres in SHARED_GRES or is_cut)
 
 
 @frozen
@@ -200,7 +213,14 @@ def _csv_job(values: Mapping[str, str]) -> TraceJob:
         user=values.get("user", "") or "user",
         account=values.get("account", ""),
         constraint=values.get("constraint", ""),
+        gres=_gres(values.get("gres", "")),
     )
+
+
+def _gres(text: str) -> str:
+    if text in ("", GPU, *SHARED_GRES):
+        return text or GPU
+    raise BadLine(f"gres must be {GPU}, {' or '.join(SHARED_GRES)}, is {cut(text)!r}")
 
 
 def _seconds(values: Mapping[str, str], name: str) -> float:
@@ -269,7 +289,7 @@ def _sacct_job(values: Mapping[str, str]) -> TraceJob:
         raise BadLine(f"End {values['End']} is before Start {values['Start']}")
     nodes = _count(values, "NNodes", 1)
     tres = _tres(values["ReqTRES"])
-    gpus_total, gpu_type = _gpus(tres)
+    gres, gpus_total, gpu_type = _devices(tres)
     memory = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{0,9})?)([KMGT]?)n?", tres.get("mem", "0M"))
     if memory is None:
         raise BadLine(f"ReqTRES must have mem like 4096M or 1.5G, has mem={cut(tres['mem'])}")
@@ -288,6 +308,7 @@ def _sacct_job(values: Mapping[str, str]) -> TraceJob:
         user=values.get("User", "") or "user",
         account=values.get("Account", ""),
         constraint=values.get("Constraints", ""),
+        gres=gres,
     )
 
 
@@ -296,11 +317,29 @@ def _tres(text: str) -> dict[str, str]:
     return dict(part.split("=", 1) for part in text.split(",") if "=" in part)
 
 
-def _gpus(tres: Mapping[str, str]) -> tuple[int, str]:
-    typed = sorted(name for name in tres if name.startswith("gres/gpu:"))
-    total = _number(tres.get("gres/gpu", "0"))
+def _devices(tres: Mapping[str, str]) -> tuple[str, int, str]:
+    """GRES, how many of it in all, and of which type: `gres/gpu:a100_1g.5gb=1,gres/gpu=1`, and
+    `gres/shard=3` or `gres/mps=50` of a job that shares GPUs.
+
+    Slurm tells types where AccountingStorageTRES names them (slurm.conf(5)); MIG instances are
+    GPUs of such a type. Source: tests/contracts/test_parts_accounting.py.
+    """
+    each = [(gres, *_of_gres(tres, gres)) for gres in (GPU, *SHARED_GRES)]
+    asked = [(gres, total, types) for gres, total, types in each if total]
+    if len(asked) > 1:
+        raise _Skip("GPUs in two ways at once, whole and shared")
+    gres, total, types = asked[0] if asked else (GPU, 0, [])
+    if len(types) > 1 and any(map(named_profile, types)):
+        raise _Skip("MIG instances of several types for one job")
+    return gres, total, types[0] if len(types) == 1 else ""
+
+
+def _of_gres(tres: Mapping[str, str], gres: str) -> tuple[int, list[str]]:
+    head = f"gres/{gres}:"
+    typed = sorted(name for name in tres if name.startswith(head))
+    total = _number(tres.get(f"gres/{gres}", "0"))
     total = total or sum(_number(tres[name]) for name in typed)
-    return total, typed[0].removeprefix("gres/gpu:") if len(typed) == 1 else ""
+    return total, [name.removeprefix(head).lower() for name in typed]
 
 
 def _number(text: str) -> int:

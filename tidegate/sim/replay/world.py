@@ -73,7 +73,7 @@ class Segment:
 
     from_s: float
     to_s: float
-    gpus: int
+    gpus: float
     is_lost: bool = False
 
 
@@ -225,8 +225,7 @@ class World:
             self._leave(run, is_lost=False)
 
     def _leave(self, run: Run, *, is_lost: bool) -> None:
-        gpus = run.pending.shape.gpus * run.pending.nodes
-        self.segments.append(Segment(run.started_s, self.now_s, gpus, is_lost))
+        self.segments.append(Segment(run.started_s, self.now_s, run.gpus, is_lost))
         for each in run.machines:
             each.take(run, self.now_s)
             if each.is_empty:
@@ -240,8 +239,7 @@ class World:
         """It waits again, with the work since its last checkpoint lost."""
         done_s = self.now_s - run.started_s
         kept_s = 0.0 if checkpoint_s is None else done_s // max(checkpoint_s, 1.0) * checkpoint_s
-        gpus = run.pending.shape.gpus * run.pending.nodes
-        self.lost_s += (done_s - kept_s) * gpus
+        self.lost_s += (done_s - kept_s) * run.gpus
         run.left_s -= kept_s
         self._leave(run, is_lost=True)
         run.pending = replace(run.pending, restarts=run.starts)
@@ -275,6 +273,7 @@ class World:
         gated_for: str = "",
         account: str = "",
         user: str = "",
+        layout: str = "",
     ) -> list[Machine]:
         """Up to `count` nodes; fewer when EC2 has no more of the offering, or starts no more."""
         count = self.fleets.given(offering, count, self.machines.values(), self.now_s)
@@ -292,6 +291,7 @@ class World:
                 price=self.setting.prices.get(offering),
                 account=account,
                 user=user,
+                layout=layout,
                 launched_s=launched_s,
                 joins_s=launched_s + pool.boot_s,
                 features=pool.features(offering.instance_type, offering.market),
