@@ -69,7 +69,8 @@ def table(
     max_age_days: int,
 ) -> Table:
     """`before`: what is followed now. `starts_at_s`: of the history; None: all of it counts."""
-    new = [row(each, now_s) for each in advice]
+    # Whether a program runs on a part of a GPU is for a person to try.
+    new = [row(each, now_s) for each in advice if each.proposal.part is None]
     said = {(each.family, each.asks) for each in new}
     kept: list[AdviceRowModel] = []
     ended: list[tuple[AdviceRowModel, str]] = []

@@ -14,6 +14,7 @@ SAID = {
     Silent.NO_USAGE: "Slurm did not record what they used: set JobAcctGatherType",
     Silent.FITS: "they ask what they use",
     Silent.OTHER_GPUS: "a smaller request would bring them to GPUs of other models",
+    Silent.NO_PARTS: "a part of a GPU would do, and no pool of theirs has that GPU in parts",
     Silent.CHEAP: "others could save more: --most N plays more",
     Silent.UNPROVED: "the first half of the history does not teach it yet",
     Silent.WOULD_NOT_RUN: "not all jobs of the history would have ended",

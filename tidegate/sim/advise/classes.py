@@ -11,8 +11,9 @@ from enum import StrEnum
 from math import ceil
 
 from tidegate.core.model.frozen import frozen
+from tidegate.sim.advise.parts import SHARE_MOST, Part
 from tidegate.sim.advise.usage import COMPLETED, OUT_OF_MEMORY, TIMEOUT, Ran
-from tidegate.sim.replay.trace import DAY_S, TraceJob
+from tidegate.sim.replay.trace import DAY_S, GPU, TraceJob
 
 # Of n runs drawn alike the next one is above all of them once in n + 1 times.
 RUNS_LEAST = 20
@@ -32,6 +33,7 @@ class Asks(StrEnum):
     """What a class asks too much of."""
 
     GPUS = "gpus-unused"
+    PART = "gpu-part"
     MEMORY = "memory-unused"
     CPUS = "cpus-unused"
     TIME = "time-limit-long"
@@ -45,6 +47,7 @@ class Silent(StrEnum):
     NO_USAGE = "usage-unknown"
     FITS = "asks-what-it-uses"
     OTHER_GPUS = "other-gpus"
+    NO_PARTS = "no-parts"
     CHEAP = "left-out"
     UNPROVED = "too-new-to-check"
     WOULD_NOT_RUN = "would-not-run"
@@ -64,6 +67,7 @@ class ClassKey:
     cpus: int
     memory_mib: int
     constraint: str
+    gres: str = GPU
 
     @property
     def family(self) -> tuple[str, str, str]:
@@ -86,6 +90,7 @@ class ClassKey:
             gpu_type=self.gpu_type,
             user=self.user,
             constraint=self.constraint,
+            gres=self.gres,
         )
 
 
@@ -101,7 +106,8 @@ class Finding:
 class Proposal:
     """What a class could ask instead; `time_limit_s` None: as long as before.
 
-    `options`: for sbatch. `runs`: those that ended well.
+    `options`: for sbatch. `runs`: those that ended well. `part`: of a GPU in the place of a whole
+    one, with which they may last `lasts` times as long.
     """
 
     key: ClassKey
@@ -113,13 +119,17 @@ class Proposal:
     memory_mib: int
     time_limit_s: float | None
     findings: tuple[Finding, ...]
+    part: Part | None = None
+    lasts: float = 1.0
 
     @property
     def options(self) -> str:
         said = []
         codes = {each.code for each in self.findings}
         kind = f"gpu:{self.gpu_type}" if self.gpu_type else "gpu"
-        if Asks.GPUS in codes or self.gpu_type != self.key.gpu_type:
+        if self.part:
+            said.append(f"--gres={self.part.request}")
+        elif Asks.GPUS in codes or self.gpu_type != self.key.gpu_type:
             said.append(f"--gres={kind}:{self.gpus}" if self.gpus else "--gres=none")
         # Less of the one would else change the other, by DefMemPerCPU.
         if codes & {Asks.MEMORY, Asks.CPUS} and self.memory_mib:
@@ -131,12 +141,14 @@ class Proposal:
 
     def change(self, job: TraceJob) -> TraceJob:
         """A job of the class, asking so."""
-        limits = (job.time_limit_s, self.time_limit_s)
+        limits, part = (job.time_limit_s, self.time_limit_s), self.part
         return replace(
             job,
-            gpus=self.gpus,
-            gpus_total=min(job.gpus_total, self.gpus * job.nodes),
-            gpu_type=self.gpu_type,
+            gpus=part.count if part else self.gpus,
+            gpus_total=part.count if part else min(job.gpus_total, self.gpus * job.nodes),
+            gpu_type=part.gpu_type if part else self.gpu_type,
+            gres=part.gres if part else job.gres,
+            duration_s=job.duration_s * self.lasts,
             cpus=self.cpus,
             memory_mib=self.memory_mib,
             time_limit_s=min((each for each in limits if each is not None), default=None),
@@ -155,7 +167,10 @@ class Proposal:
         )
         if any(much is not None and now < before and much > now for much, now, before in beyond):
             return False
-        return self.time_limit_s is None or job.duration_s <= self.time_limit_s
+        if self.part and not self.part.holds(used.gpus or 0.0, used.gpu_memory_mib or 0.0):
+            return False
+        limit_s = job.time_limit_s if self.part else self.time_limit_s
+        return limit_s is None or job.duration_s * self.lasts <= limit_s
 
 
 def stem(name: str) -> str:
@@ -166,7 +181,7 @@ def stem(name: str) -> str:
 def key_of(run: Ran) -> ClassKey:
     job = run.job
     what = (job.nodes, job.gpus, job.gpu_type, job.cpus, job.memory_mib, job.constraint)
-    return ClassKey(run.user, stem(run.name), job.partition, *what)
+    return ClassKey(run.user, stem(run.name), job.partition, *what, gres=job.gres)
 
 
 def classes(runs: Iterable[Ran]) -> dict[ClassKey, list[Ran]]:
@@ -187,9 +202,16 @@ def floors(runs: Iterable[Ran]) -> dict[tuple[str, str, str], int]:
 
 
 def proposal(
-    key: ClassKey, runs: Sequence[Ran], floor_mib: int, gpu_memory_mib: int, margin: float = MARGIN
+    key: ClassKey,
+    runs: Sequence[Ran],
+    floor_mib: int,
+    gpu_memory_mib: int,
+    margin: float = MARGIN,
+    parts: Sequence[Part] = (),
 ) -> Proposal | Silent:
-    """What the class could ask; `gpu_memory_mib`: of the smallest GPU it may get, 0: unknown."""
+    """What the class could ask; `gpu_memory_mib`: of the smallest GPU it may get, 0: unknown;
+    `parts`: of such GPUs that it may get, those that would be best first.
+    """
     if not key.user:
         return Silent.NOBODY
     well = [run for run in runs if run.state == COMPLETED and run.job.duration_s >= TELLING_S]
@@ -201,12 +223,15 @@ def proposal(
     gpus, why_gpus = sized.gpus(gpu_memory_mib) if is_alone else (key.gpus, None)
     cpus, why_cpus = sized.cpus(gpus) if is_alone else (key.cpus, None)
     memory_mib, why_memory = sized.memory(floor_mib) if is_alone else (key.memory_mib, None)
-    limit_s, why_time = sized.limit()
-    findings = tuple(filter(None, (why_gpus, why_cpus, why_memory, why_time)))
+    part = sized.part(parts) if gpus == 1 else None
+    limit_s, why_time = sized.limit() if part is None else (None, None)
+    why_part = sized.why(part) if part else None
+    findings = tuple(filter(None, (why_gpus, why_part, why_cpus, why_memory, why_time)))
     if not findings:
-        return Silent.FITS if sized.is_known else Silent.NO_USAGE
+        return sized.silent(gpu_memory_mib if gpus == 1 and not parts else 0)
     asks = (gpus, key.gpu_type, cpus, memory_mib, limit_s)
-    return Proposal(key, len(well), days, *asks, findings)
+    lasts = sized.lasts(part) if part else 1.0
+    return Proposal(key, len(well), days, *asks, findings, part, lasts)
 
 
 @frozen
@@ -217,9 +242,48 @@ class _Sized:
     runs: Sequence[Ran]
     margin: float
 
-    @property
-    def is_known(self) -> bool:
-        return self._most([run.used.memory_mib for run in self.runs]) is not None
+    def silent(self, gpu_memory_mib: int) -> Silent:
+        """Why nothing is found; `gpu_memory_mib`: of a GPU that nobody has in parts, 0: of none."""
+        if gpu_memory_mib and (of_gpu := self._of_gpu()):
+            did, held_mib = of_gpu
+            if did <= SHARE_MOST and held_mib <= gpu_memory_mib * SHARE_MOST:
+                return Silent.NO_PARTS
+        is_known = self._most([run.used.memory_mib for run in self.runs]) is not None
+        return Silent.FITS if is_known else Silent.NO_USAGE
+
+    def _of_gpu(self) -> tuple[float, float] | None:
+        """How much of a GPU's time it may use, and how much of its memory in MiB."""
+        did = self._most([run.used.gpus for run in self.runs])
+        held_mib = self._most([run.used.gpu_memory_mib for run in self.runs])
+        if did is None or held_mib is None:
+            return None
+        return did * (1 + self.margin), held_mib * (1 + self.margin)
+
+    def part(self, parts: Sequence[Part]) -> Part | None:
+        """The first that is enough, and on which no run would have met its time limit."""
+        of_gpu = self._of_gpu()
+        limits = [run.job.time_limit_s for run in self.runs if run.job.time_limit_s is not None]
+        most_s = max(run.job.duration_s for run in self.runs)
+        for each in parts if of_gpu and of_gpu[0] else ():
+            if (
+                of_gpu
+                and each.holds(*of_gpu)
+                and all(most_s * self.lasts(each) <= limit_s for limit_s in limits)
+            ):
+                return each
+        return None
+
+    def lasts(self, part: Part) -> float:
+        of_gpu = self._of_gpu()
+        assert of_gpu
+        return part.lasts(of_gpu[0])
+
+    def why(self, part: Part) -> Finding:
+        did, held_mib = (each / (1 + self.margin) for each in self._of_gpu() or (0.0, 0.0))
+        used = f"{100 * did:.0f} % of its time, and {held_mib / GIB:.1f} GiB of its memory,"
+        said = self._said("a whole GPU", used, part.request)
+        played = f"played as if jobs lasted {self.lasts(part):.2f} times as long"
+        return Finding(Asks.PART, f"{said}: {part.told}; {played}")
 
     def _most(self, used: Sequence[float | None]) -> float | None:
         """Also of runs that failed; only those that ended well count as known."""
@@ -257,7 +321,8 @@ class _Sized:
         did = self._most([run.used.cpus for run in self.runs])
         if did is None:
             return asked, None
-        least = max(ceil(did * (1 + self.margin)), gpus, 1)
+        whole = 0 if self.key.job.has_parts else gpus
+        least = max(ceil(did * (1 + self.margin)), whole, 1)
         if least >= asked:
             return asked, None
         text = self._said(f"{asked} CPUs", f"{did:.1f} of them on average", f"{least}")

@@ -19,7 +19,13 @@ from tidegate.sim.advise.classes import (
     key_of,
     proposal,
 )
-from tidegate.sim.advise.fitting import least_gpu_memory_mib, on_its_gpus, types
+from tidegate.sim.advise.fitting import (
+    least_gpu_memory_mib,
+    on_its_gpus,
+    parts_for,
+    types,
+    usd_of_cheapest,
+)
 from tidegate.sim.advise.saving import Saving, saving_of
 from tidegate.sim.advise.usage import Ran
 from tidegate.sim.replay.outcome import Outcome, as_days
@@ -140,7 +146,9 @@ class Studied:
         silent: dict[ClassKey, Silent] = {}
         for key, members in classes(runs).items():
             gpu_memory_mib = least_gpu_memory_mib(key.job, self.cluster)
-            one = proposal(key, members, low.get(key.family, 0), gpu_memory_mib, self.margin)
+            parts = parts_for(key.job, self.cluster)
+            floor_mib = low.get(key.family, 0)
+            one = proposal(key, members, floor_mib, gpu_memory_mib, self.margin, parts)
             if isinstance(one, Proposal):
                 one = on_its_gpus(one, self.cluster)
             if isinstance(one, Proposal):
@@ -165,12 +173,10 @@ class Studied:
         """What they would save if each job had the cheapest nodes that hold it for itself."""
         usd = 0.0
         for one in found:
-            prices = [
-                next(iter(types(job, self.cluster)), None)
-                for job in (one.key.job, one.change(one.key.job))
-            ]
-            if None not in prices:
-                before, after = (each[0] for each in prices if each)
+            before, after = (
+                usd_of_cheapest(job, self.cluster) for job in (one.key.job, one.change(one.key.job))
+            )
+            if before is not None and after is not None:
                 usd += hours.get(one.key, 0.0) * (before - after)
         return usd
 

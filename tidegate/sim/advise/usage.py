@@ -50,7 +50,6 @@ GPU_TIME = re.compile(
     r"%\d{4}-\d{2}-\d{2}\|(\d+)\|i-[0-9a-f]+\|(\d+)\|\d+\|(\d+)(?:\|(\d{1,2})\|(\d{1,20}))?",
     re.ASCII,
 )
-MIG = re.compile(r"\dg\.\d+gb")
 
 OUT_OF_MEMORY, TIMEOUT, COMPLETED = "OUT_OF_MEMORY", "TIMEOUT", "COMPLETED"
 
@@ -189,15 +188,14 @@ def _touched(job: TraceJob, told: Sequence[GpuTold]) -> int | None:
     seen_s = sum(each.seen_gpu_s for each in told)
     is_whole = seen_s >= TOLD_LEAST * job.gpus * job.duration_s > 0
     used = [each.used for each in told if each.used is not None and each.gpus == job.gpus]
-    if job.nodes != 1 or not is_whole or len(used) < len(told):
+    if job.nodes != 1 or job.has_parts or not is_whole or len(used) < len(told):
         return None
     return reduce(or_, used, 0).bit_count()
 
 
 def _sees(job: TraceJob, seeing: set[str], *, sums_gpus: bool) -> bool:
     """Whether what Slurm says of this job's GPUs can be believed."""
-    is_part = bool(MIG.search(job.gpu_type))
-    return job.partition in seeing and not is_part and (job.gpus_total == 1 or sums_gpus)
+    return job.partition in seeing and not job.has_parts and (job.gpus_total == 1 or sums_gpus)
 
 
 def _used(job: TraceJob, rows: Iterable[Mapping[str, str]], sees_gpus: bool) -> Used:
