@@ -6,10 +6,13 @@ Each queue is planned three times: with a layout for each node (`gpu.mig_profile
 single profile for the whole pool, the one of those that hold every job which needs fewest GPUs; and
 with a pool of its own for each profile, all of whose nodes are cut alike. GPUs are those of all
 nodes that are bought, used or not.
+
+The second table replays four days in which such jobs come one by one, on p4d.24xlarge: what nodes
+with a layout each cost, nodes that are all cut into the largest profile, and whole GPUs. Minutes.
 """
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -21,6 +24,9 @@ from tidegate.core.model.ledger import Launch, NodeRecord
 from tidegate.core.model.slurm import Job, Reading, Shape
 from tidegate.core.model.snapshot import Epoch, Snapshot
 from tidegate.core.planner import plan
+from tidegate.sim.replay.run import replay
+from tidegate.sim.replay.trace import DAY_S, Trace, TraceJob
+from tidegate.sim.replay.world import Setting
 from tidegate.wire.catalogue import load_catalogue, load_list_prices
 from tidegate.wire.node_models import GpuModel, mig_type
 
@@ -87,10 +93,14 @@ def _jobs(whole: InstanceType, queue: Queue, profile: str | None) -> list[Job]:
     ]
 
 
-def _launches(of: InstanceType, jobs: Sequence[Job]) -> Iterable[Launch]:
+def _cluster(of: InstanceType) -> Cluster:
     pool = Pool("mig", (of,), (ZONE,), (Market.ON_DEMAND,))
     prices = {each: load_list_prices()[of.name] for _, each in pool.offerings()}
-    cluster = Cluster("bench", (pool,), (Partition("gpu", ("mig",), is_default=True),), prices)
+    return Cluster("bench", (pool,), (Partition("gpu", ("mig",), is_default=True),), prices)
+
+
+def _launches(of: InstanceType, jobs: Sequence[Job]) -> Iterable[Launch]:
+    cluster = _cluster(of)
     reading = Reading("24.11.5", tuple(jobs), ())
     digest = Digest("bench", Stamp("i-head", NOW_S, 1), NOW_S, reading)
     records: list[NodeRecord] = []
@@ -156,9 +166,60 @@ def _least(found: Sequence[tuple[int, int, int]], of: int) -> str:
     return f"{min(100 * (1 - each[0] / each[of]) for each in found):.0f} %"
 
 
+@frozen
+class Days:
+    """A history of four days: how many jobs, and how many of each of the three profiles."""
+
+    jobs: int
+    weights: tuple[int, int, int]
+
+
+DAYS = (
+    Days(600, (4, 2, 1)),
+    Days(2500, (4, 2, 1)),
+    Days(600, (1, 1, 4)),
+    Days(2500, (1, 1, 4)),
+    Days(2500, (30, 1, 1)),
+    Days(2500, (1, 0, 0)),
+)
+
+
+def coming(days: Days, seed: int) -> Iterator[TraceJob]:
+    """They come at random and run for an hour on the median."""
+    chance, at_s = Random(f"{days} {seed}"), 0.0
+    for number in range(days.jobs):
+        at_s += chance.expovariate(days.jobs / (4 * DAY_S))
+        (name,) = chance.choices(A100[:3], days.weights)
+        lasts_s = chance.lognormvariate(8.2, 1.0)
+        asked = mig_type("a100", name)
+        yield TraceJob(str(number), at_s, lasts_s, 1, 1, 1, "gpu", gpu_type=asked)
+
+
+def usd(jobs: Iterable[TraceJob], cut: GpuModel, every: str = "") -> float:
+    """What a replay costs; `every`: the type that all of them ask for instead."""
+    of = cut.cut(load_catalogue()["p4d.24xlarge"].instance_type)
+    asking = tuple(replace(job, gpu_type=every) if every else job for job in jobs)
+    return replay(Trace(asking), _cluster(of), Setting(error_sigma=0.0)).outcome.cost_usd
+
+
+def over_time(seeds: int = 3) -> Iterator[str]:
+    yield "| jobs | 1g : 2g : 3g | layout for each node | all cut into 3g | whole GPUs |"
+    yield "|---|---|---|---|---|"
+    for days in DAYS:
+        histories = [tuple(coming(days, seed)) for seed in range(seeds)]
+        mixed = sum(usd(jobs, GpuModel(mig_profiles=A100[:3])) for jobs in histories)
+        large = mig_type("a100", A100[2])
+        single = sum(usd(jobs, GpuModel(mig=A100[2]), large) for jobs in histories)
+        whole = sum(usd(jobs, GpuModel(), "a100") for jobs in histories)
+        shown = (f"{each / seeds:,.0f} USD" for each in (mixed, single, whole))
+        yield f"| {days.jobs} | {' : '.join(map(str, days.weights))} | {' | '.join(shown)} |"
+
+
 def main() -> None:
     queues = int(sys.argv[1]) if len(sys.argv) > 1 else QUEUES
     print("\n".join(table(queues)))
+    for line in over_time():
+        print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,9 @@ prices_usd_per_hour: {TYPE: {on-demand: 8.0}}
 MIXED = "mig_profiles: [1g.5gb, 2g.10gb, 3g.20gb]"
 COLUMNS = "job_id,submit_s,duration_s,gpus,nodes,partition,gpu_type,gres"
 LARGE, SMALL = "1 1 gpu a100_3g.20gb gpu", "1 1 gpu a100_1g.5gb gpu"
+# Of a type with one GPU, of which a job leaves nothing for other profiles.
+ONE = ("mig_profiles: [1g.10gb, 2g.20gb, 3g.40gb]", "p5.4xlarge")
+LARGE_OF_ONE, SMALL_OF_ONE = "1 1 gpu 3g.40gb gpu", "1 1 gpu 1g.10gb gpu"
 
 
 def cluster(cut: str = MIXED, of: str = "p4d.24xlarge", more: str = "") -> Cluster:
@@ -61,7 +64,7 @@ def test_a_node_is_cut_for_those_that_wait_and_their_parts_are_counted():
     outcome = ended.outcome
 
     (node,) = ended.world.gone
-    assert node.layout.startswith("2=3g.20gb:2 ")
+    assert node.layout == "4=3g.20gb:2 3=1g.5gb:7 1=1g.5gb:1/2g.10gb:3"
     assert outcome.jobs_ended == 13
     # Eight GPUs are paid for, of which four halves and nine eighths are used.
     hours = (300 + 3600 + 120 + 5) / 3600
@@ -74,28 +77,29 @@ def test_a_node_is_cut_for_those_that_wait_and_their_parts_are_counted():
 
 def test_instances_of_another_profile_are_of_no_use_to_a_job():
     """The first node has small ones alone: who asks for a large one waits for a boot."""
-    ended = played(f"0 7200 {SMALL}", f"1000 600 {SMALL}", f"1000 600 {LARGE}")
+    small, large = SMALL_OF_ONE, LARGE_OF_ONE
+    ended = played(f"0 7200 {small}", f"1000 600 {small}", f"1000 600 {large}", on=cluster(*ONE))
 
     first_s, small_s, large_s = starts(ended)
     assert small_s == 1000
     assert first_s == pytest.approx(300, abs=10)
     assert large_s == pytest.approx(1300, abs=10)
-    assert [node.layout for node in ended.world.gone] == ["8=3g.20gb:2", "8=1g.5gb:7"]
+    assert [node.layout for node in ended.world.gone] == ["1=3g.40gb:2", "1=1g.10gb:7"]
 
 
 def test_what_is_paid_for_and_cut_otherwise_goes_when_it_has_idled():
     block = """
 reservations:
-  - {id: cr-0123456789abcdef0, kind: capacity-block, instance_type: p4d.24xlarge, zone: us-east-1a,
+  - {id: cr-0123456789abcdef0, kind: capacity-block, instance_type: p5.4xlarge, zone: us-east-1a,
      count: 1, starts_at: "2023-11-13T00:00:00Z", ends_at: "2023-11-15T00:00:00Z"}
 """
-    text = FILE.replace("TYPE", "p4d.24xlarge").replace("CUT", MIXED)
+    text = FILE.replace("TYPE", ONE[1]).replace("CUT", ONE[0])
     prepaid = parse_cluster(text.replace("[on-demand]", "[capacity-block]") + block, "lab").cluster
 
-    ended = played(f"0 600 {SMALL}", f"2000 600 {LARGE}", on=prepaid)
+    ended = played(f"0 600 {SMALL_OF_ONE}", f"2000 600 {LARGE_OF_ONE}", on=prepaid)
 
     assert ended.outcome.jobs_ended == 2
-    assert [node.layout for node in ended.world.gone] == ["8=1g.5gb:7", "8=3g.20gb:2"]
+    assert [node.layout for node in ended.world.gone] == ["1=1g.10gb:7", "1=3g.40gb:2"]
     assert starts(ended)[1] > 2000 + 300
 
 

@@ -5,7 +5,7 @@ filled up with others, and the one with the lowest cost for what it holds is rep
 as the groups last. The cost goes with the number of groups, not of jobs.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -58,9 +58,9 @@ class _Draw:
 class Blueprint:
     """Draws configs for groups; `usage` keeps types out of which not one node is allowed."""
 
-    def __init__(self, offer_groups: OfferGroups, usage: Usage) -> None:
+    def __init__(self, offer_groups: OfferGroups, usage: Usage, in_use: Mapping[str, int]) -> None:
         self._offer_groups = offer_groups
-        self._usage = usage
+        self._usage, self._in_use = usage, in_use
         self._allowed: dict[OfferGroup, int] = {}
         self._reserved_capacity: dict[tuple[Offering, str], float] = {}
         self._used: set[tuple[OfferGroup, int]] = set()
@@ -173,7 +173,8 @@ class Blueprint:
         found = [(group, number) for group, mask in item.fitting for number in bits(mask)]
         in_stock = [each for each in found if self._is_in_stock(*each)] or self._without_stock(item)
         for offer_group, number in in_stock:
-            filled = fill(offer_group, number, item, self._joining(offer_group, number))
+            others = self._joining(offer_group, number)
+            filled = fill(offer_group, number, item, others, self._in_use)
             if filled.parts:
                 usd_per_hour = offer_group.catalogue.entries[number].usd_per_hour
                 usd = filled.hours * usd_per_hour + filled.wait_usd

@@ -1,6 +1,7 @@
 """What one plan may buy, and what it buys."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from tidegate.core.buy.launches import LaunchBuilder
 from tidegate.core.buy.refusals import Refusals
@@ -18,15 +19,29 @@ def bound(need: Need) -> WhyNot | None:
     return WhyNot(Why.NODES, where.why) if where and where.is_bound else None
 
 
+def _in_use(snapshot: Snapshot) -> Mapping[str, int]:
+    """MIG instances that running jobs have, by GRES type; {}: no node is cut as jobs ask."""
+    types = (of for pool in snapshot.cluster.pools for of in pool.instance_types)
+    cut = {each.gpu_type for of in types for each in of.profiles}
+    found: Counter[str] = Counter()
+    if cut and snapshot.digest:
+        for job in snapshot.digest.reading.jobs:
+            if job.is_running and job.shape.gpu_type in cut:
+                found[job.shape.gpu_type] += job.shape.gpus * job.nodes
+    return found
+
+
 class Purchase:
     """What is for sale to one plan as `offer_groups`, what limits and budgets in money leave of
-    it by `usage`, and what is bought, which `builder` collects.
+    it by `usage`, and what is bought, which `builder` collects. `in_use`: devices that running jobs
+    have, by GRES type.
     """
 
     def __init__(self, snapshot: Snapshot, launches_max: int) -> None:
         self.usage = Usage(snapshot.cluster, used_up(snapshot))
         self.offer_groups = OfferGroups(snapshot)
         self.builder = LaunchBuilder(self.offer_groups, self.usage, launches_max)
+        self.in_use = _in_use(snapshot)
         self._wanted = snapshot.wanted
         self._refusals = Refusals(snapshot, self.offer_groups, self.usage)
 

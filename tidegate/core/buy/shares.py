@@ -4,14 +4,14 @@ The largest parts first, each where it first fits; with NVIDIA's placements as t
 this leaves little of a GPU, and takes no time.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.core.buy.fillers import Item
 from tidegate.core.demand.fit import part_of_gpu
 from tidegate.core.model.devices import SHARED_GRES
 from tidegate.core.model.ec2 import TAG_VALUE_MAX
-from tidegate.core.model.mig import Counts, Profile, layout_text, layouts, plus
+from tidegate.core.model.mig import SLICES, Counts, Profile, layout_text, layouts, plus
 from tidegate.core.model.slurm import Shape
 from tidegate.core.offers.catalogue import Entry, bits, holds, lowest
 from tidegate.core.offers.offers import Fitting, OfferGroup
@@ -68,17 +68,33 @@ class Filled:
     wait_usd: float = 0.0
 
 
-def fill(offer_group: OfferGroup, number: int, first: Item, others: Sequence[Item]) -> Filled:
-    """A node of this entry with as many jobs of the first item as fit, and others beside them."""
+def fill(
+    offer_group: OfferGroup,
+    number: int,
+    first: Item,
+    others: Sequence[Item],
+    in_use: Mapping[str, int],
+) -> Filled:
+    """A node of this entry with as many jobs of the first item as fit, and others beside them.
+
+    `in_use`: MIG instances that running jobs have, by GRES type.
+    """
     of = offer_group.catalogue.entries[number].instance_type
     for gpus in range(of.gpus, 0, -1):
-        found = _fill(offer_group, number, list(dict.fromkeys([first, *others])), gpus)
+        items = list(dict.fromkeys([first, *others]))
+        found = _fill(offer_group, number, items, gpus, in_use)
         if len(found.layout) <= TAG_VALUE_MAX:
             return found
     raise AssertionError("GPUs that are all alike have a short layout")
 
 
-def _fill(offer_group: OfferGroup, number: int, items: Sequence[Item], gpus: int) -> Filled:
+def _fill(
+    offer_group: OfferGroup,
+    number: int,
+    items: Sequence[Item],
+    gpus: int,
+    in_use: Mapping[str, int],
+) -> Filled:
     """The same, with jobs on so many of the GPUs; the others are cut as the first of them is."""
     entry = offer_group.catalogue.entries[number]
     of, found = entry.instance_type, Filled()
@@ -102,7 +118,7 @@ def _fill(offer_group: OfferGroup, number: int, items: Sequence[Item], gpus: int
             memory_mib -= fitting * item.group.size[2]
         if is_first and shape.is_exclusive:
             break
-    found.layout = devices.layout(of.gpus, items)
+    found.layout = devices.layout(of.gpus, items, in_use)
     return found
 
 
@@ -132,15 +148,30 @@ class _Cut:
                 return True
         return False
 
-    def layout(self, gpus: int, items: Sequence[Item]) -> str:
-        """With the rest of each GPU cut into what is asked for most, else into small ones."""
+    def layout(self, gpus: int, items: Sequence[Item], in_use: Mapping[str, int]) -> str:
+        """With the rest of each GPU cut into what is asked for most, else into small ones.
+
+        Whole GPUs that are left are shared out among the profiles by the memory of what is asked
+        for and in use, and one goes to each profile that nobody has yet: whoever comes next finds
+        a node that is up.
+        """
         asked = dict.fromkeys(range(len(self._profiles)), 0)
         for item in items:
             shape = item.group.need.shape
             if shape.gpu_type in self._number:
                 asked[self._number[shape.gpu_type]] += item.left * shape.gpus
         order = sorted(asked, key=lambda n: (-asked[n], self._profiles[n].size, n))
-        cut = [self._whole(counts, order) for counts in self._gpus]
+        wanted = [
+            (asked[n] + in_use.get(each.gpu_type, 0)) * each.size
+            for n, each in enumerate(self._profiles)
+        ]
+        cut, given = list[Counts](), [0] * len(order)
+        for counts in self._gpus:
+            shares = order
+            if not any(counts):
+                shares = sorted(order, key=lambda n: -_due(wanted[n], given[n]))
+            cut.append(self._whole(counts, shares))
+            given = [had + cut[-1][n] * self._profiles[n].size for n, had in enumerate(given)]
         return layout_text(cut + [cut[0]] * (gpus - len(cut)), self._profiles)
 
     def _whole(self, counts: Counts, order: Sequence[int]) -> Counts:
@@ -148,6 +179,11 @@ class _Cut:
             while (more := plus(counts, number)) in self._allowed:
                 counts = more
         return counts
+
+
+def _due(wanted: int, given: int) -> float:
+    """How much a profile is due a GPU more, by slices; one that nobody has or asks for, once."""
+    return (wanted + SLICES) / (given + SLICES) if wanted or not given else 0.0
 
 
 class _Counted:
@@ -166,6 +202,6 @@ class _Counted:
             self._free.append(least - shape.gpus)
         return jobs
 
-    def layout(self, gpus: int, items: Sequence[Item]) -> str:
+    def layout(self, gpus: int, items: Sequence[Item], in_use: Mapping[str, int]) -> str:
         """They are not cut."""
         return ""

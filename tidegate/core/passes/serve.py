@@ -260,7 +260,8 @@ class _Buyer:
 
     @cached_property
     def _blueprint(self) -> Blueprint:
-        return Blueprint(self._purchase.offer_groups, self._purchase.usage)
+        of = self._purchase
+        return Blueprint(of.offer_groups, of.usage, of.in_use)
 
     def complete(self, gangs: Sequence[Gang]) -> None:
         """Buy what equal gangs, the tasks of one array, lack; none after the first refusal."""

@@ -1,0 +1,41 @@
+"""Into what the GPUs of a new node are cut that none of the waiting jobs needs."""
+
+from dataclasses import replace
+
+from tests.core.reading import launches
+from tests.core.shared_gpus import P4D, PROFILES, asks, cut, waiting
+from tidegate.core.model.mig import instances
+from tidegate.core.planner import plan
+
+THREE = tuple(each for each in PROFILES if each.name in ("1g.5gb", "2g.10gb", "3g.20gb"))
+CUT = cut(replace(P4D, profiles=THREE))
+
+
+def layout(*jobs):
+    (launch,) = launches(plan(waiting(*jobs, of=CUT)))
+    return launch.layout
+
+
+def running(profile, count):
+    """Each on a node that is none of ours."""
+    return [
+        replace(asks(profile, job_id=100 + number), state="RUNNING", node_names=("static-1",))
+        for number in range(count)
+    ]
+
+
+def test_whole_gpus_that_nobody_needs_yet_are_shared_out_among_the_profiles():
+    """Else the next job of another profile finds none, and buys a node of eight GPUs more."""
+    assert layout(asks("1g.5gb")) == "6=1g.5gb:7 1=1g.5gb:1/2g.10gb:3 1=3g.20gb:2"
+
+
+def test_what_runs_tells_who_will_come_next():
+    found = instances(layout(asks("1g.5gb"), *running("3g.20gb", 12)))
+
+    assert found == {"1g.5gb": 7 + 1, "2g.10gb": 3, "3g.20gb": 6 * 2}
+
+
+def test_what_waits_counts_as_what_runs():
+    found = instances(layout(asks("3g.20gb", 9)))
+
+    assert found == {"1g.5gb": 7 + 1, "2g.10gb": 3, "3g.20gb": 6 * 2}
