@@ -10,6 +10,7 @@ from tidegate.adapters.slurm_accounting import SlurmAccounting, idle_spans, pars
 from tidegate.adapters.slurm_text import ParseError
 from tidegate.core.model.errors import SlurmUnavailable
 from tidegate.core.model.idle_use import IdleSpan, IdleUse
+from tidegate.core.offers.allocation import LostTime
 
 NOW_S = 1_795_482_000.0  # 2026-11-24T01:00:00 in UTC
 TRES = "billing=8,cpu=8,gres/gpu:a10g=2,gres/gpu=2,mem=15.50G,node=2"
@@ -227,3 +228,46 @@ def test_a_reader_of_the_version_before_does_not_see_them():
 
     (run,) = parse(f"{line(nodes='i-01')}\n{told}\n", NOW_S)
     assert run.gpu_times == ()
+
+
+def test_what_requeued_jobs_lost_comes_with_their_runs(tmp_path: Path):
+    """The line is what the agent writes; the newest of a run counts."""
+    folder = tmp_path / ".tidegate" / "lost-work"
+    folder.mkdir(parents=True)
+    (first,) = parse(f"{line()}\n", NOW_S)
+    began_s, since_s = round(first.started_at_s), round(first.started_at_s) + 60
+    told = f"lost|{first.job_id}|{began_s}"
+    (folder / "2026-11-23").write_text(
+        f"{told}|{since_s + 90}|{since_s + 90}|{since_s + 200}|100|\n"
+        f"{told}|{since_s}|{since_s + 90}|{since_s + 200}|100|60\n"
+    )
+    (folder / "jobs").write_text('{"works":{}}')
+    (tmp_path / "lines").write_text(f"{line()}\n")
+    port = SlurmAccounting(Here(tmp_path, f"cat {tmp_path}/lines"), str(tmp_path))
+
+    (run,) = port.accounted(NOW_S - 86_400, NOW_S).runs
+
+    assert run.lost == LostTime(float(since_s), is_rest_kept=True)
+    assert "lost" not in port.history(NOW_S - 86_400, NOW_S, ["JobID"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "lost|{job}|{began}|1|2|3|100",  # one is missing
+        "lost|{job}|{began}|-1|2|3|100|60",
+        "lost|{job}|{began}|nan|2|3|100|60",
+        "lost|8|{began}|1|2|3|100|60",  # another job
+        "lost|{job}|5|1|2|3|100|60",  # another run
+        "found|{job}|{began}|1|2|3|100|60",  # a newer agent's word
+    ],
+)
+def test_a_line_that_says_nothing_of_lost_work_is_not_seen(words: str):
+    (first,) = parse(f"{line()}\n", NOW_S)
+    told = words.format(job=first.job_id, began=round(first.started_at_s))
+
+    (run,) = parse(f"{line()}\n%2026-11-23|{told}\n", NOW_S)
+
+    assert run.lost is None
+    assert run.gpu_times == ()
+    assert list(idle_spans(f"%2026-11-23|{told}")) == []

@@ -2,11 +2,12 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.idle_use import IdleSpan, IdleUse
 from tidegate.core.model.ledger import Bill
-from tidegate.core.offers.allocation import Run
+from tidegate.core.offers.allocation import LostTime, Run
 
 DAY_S = 86_400.0
 NOW_S = 1_795_478_400.0 + DAY_S / 2  # noon of 2026-11-24 in UTC
@@ -70,4 +71,9 @@ def two_weeks(seed: int = 3) -> tuple[list[Bill], list[Run]]:
                 )
             )
             at_s += lasts_s + chance.expovariate(1 / 600)
+    cut = [number for number, run in enumerate(runs) if run.is_cut_short]
+    for number in cut[::2]:  # of every other one it is known what it lost
+        run = runs[number]
+        since_s = run.ended_at_s - (run.ended_at_s - run.started_at_s) / 4
+        runs[number] = replace(run, lost=LostTime(since_s, is_rest_kept=True))
     return bills, runs

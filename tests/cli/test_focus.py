@@ -137,7 +137,7 @@ def test_who_had_a_share_stands_in_the_tags_that_aws_has_too(rows: list[Row]) ->
     of_jobs = [row for row in rows if row["x_JobId"]]
     nobodys = [row for row in rows if not row["x_JobId"]]
 
-    assert {row["x_Use"] for row in of_jobs} == {"jobs", "cut short"}
+    assert {row["x_Use"] for row in of_jobs} == {"jobs", "cut short", "lost"}
     of_idle = {"kept", "waiting", "drained", "idle"}
     assert {row["x_Use"] for row in nobodys} == {"unused", *of_idle, "boot"}
     for row in of_jobs:

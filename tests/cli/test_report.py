@@ -12,6 +12,7 @@ from tests.cli.a_week import DAY_S, NOW_S, ODD, idle_of, two_weeks
 from tests.cli.conftest import Town
 from tests.cli.test_cost_by import bought_node, line
 from tests.replay.test_report_browser import browse, pixels
+from tidegate.core.explain.drawn import COLOURS
 from tidegate.core.explain.figures import Figures, figures
 from tidegate.core.explain.report_page import WORDS, as_html
 from tidegate.core.model.gpu_use import GpuTime
@@ -123,11 +124,29 @@ def test_what_users_name_their_jobs_is_text(weeks: tuple[Figures, Figures], page
         assert "http" not in text
 
 
+def test_every_use_has_a_colour_of_its_own() -> None:
+    assert len(set(COLOURS[: len(WORDS)])) == len(WORDS) == len(TimeUse)
+
+
+def test_what_is_known_to_be_lost_is_told_beside_the_goodput(
+    weeks: tuple[Figures, Figures], page: Path
+) -> None:
+    now, _ = weeks
+    lost = sum(each.gpu_hours for each in now.shares if each.use is TimeUse.LOST)
+    jobs = sum(each.gpu_hours for each in now.shares if each.use is TimeUse.JOB)
+
+    text = page.read_text()
+    assert lost > 0
+    assert cells(text, "of them lost with requeued runs")[0] == f"{lost:,.2f}"
+    assert cells(text, "GPU goodput, of those paid for")[0] == f"{jobs / now.gpu_hours:.0%}"
+
+
 def test_a_span_in_which_nothing_was_bought_is_a_page_too() -> None:
     nothing = figures([], [], TYPES, NOW_S - DAY_S, NOW_S)
 
     shown = as_html("dev", nothing, nothing)
     assert cells(shown, "USD") == ["0.00", "0.00", ""]
+    assert cells(shown, "GPU goodput, of those paid for") == ["-", "-", ""]
     assert nothing.used is None
 
 
@@ -139,7 +158,7 @@ def test_a_browser_draws_it_on_a_desk_and_on_a_phone(page: Path) -> None:
         shown = browse(page, f"--window-size={width},1200", f"--screenshot={picture}")
         assert "CONSOLE" not in shown.stderr
         _, _, colours = pixels(picture)
-        for colour in ("1f6f8b", "5b8c5a"):  # jobs, and what is unused beside them
+        for colour in ("1f6f8b", "7d5ba6"):  # jobs, and what is unused beside them
             assert colours.get(colour, 0) > 100, (width, colour)
 
 

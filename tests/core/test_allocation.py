@@ -11,7 +11,7 @@ from tidegate.core.model.ec2 import InstanceType, Market, Offering
 from tidegate.core.model.gpu_use import GpuTime
 from tidegate.core.model.idle_use import IdleSpan, IdleUse
 from tidegate.core.model.ledger import Bill
-from tidegate.core.offers.allocation import BY, Run, Share, TimeUse, allocated, rows
+from tidegate.core.offers.allocation import BY, LostTime, Run, Share, TimeUse, allocated, rows
 
 near: Any = pytest.approx
 MIDNIGHT_S = 1_795_478_400.0  # 2026-11-24 in UTC
@@ -302,3 +302,54 @@ def test_idle_gpu_hours_of_two_spans_are_those_of_both(cut, idle, seen, gpus, la
     for by in BY:
         gathered = rows(whole, by)
         assert sum(each.idle_gpu_hours for each in gathered) == near(gpu_hours(whole)[2])
+
+
+def cut(since_s: float, *, is_rest_kept: bool = True, **changes: Any) -> Run:
+    """A run that was requeued at minute 70, and what is known of it."""
+    return run(is_cut_short=True, lost=LostTime(since_s, is_rest_kept), **changes)
+
+
+def test_what_a_run_did_before_the_step_at_which_the_next_went_on_is_not_lost():
+    found = usd(shares(cut(START_S + 3000)))
+
+    assert found[TimeUse.JOB] == near(40 / 60)
+    assert found[TimeUse.LOST] == near(20 / 60)
+    assert TimeUse.CUT_SHORT not in found
+
+
+def test_what_nobody_knows_of_a_run_that_hung_stays_cut_short():
+    found = usd(shares(cut(START_S + 3000, is_rest_kept=False)))
+
+    assert found[TimeUse.CUT_SHORT] == near(40 / 60)
+    assert found[TimeUse.LOST] == near(20 / 60)
+    assert TimeUse.JOB not in found
+
+
+def test_a_run_that_ended_by_itself_has_lost_nothing_whatever_was_noted():
+    found = usd(shares(replace(cut(START_S + 3000), is_cut_short=False)))
+
+    assert found[TimeUse.JOB] == near(1.0)
+    assert TimeUse.LOST not in found
+
+
+@given(
+    since_s=st.floats(-1e12, 1e12),
+    start_s=st.floats(0, 7000),
+    lasts_s=st.floats(0, 7000),
+    is_rest_kept=st.booleans(),
+)
+def test_lost_work_takes_nothing_from_the_sum_whatever_was_noted(
+    since_s: float, start_s: float, lasts_s: float, is_rest_kept: bool
+) -> None:
+    asked: dict[str, Any] = {
+        "started_at_s": START_S + start_s,
+        "ended_at_s": START_S + start_s + lasts_s,
+    }
+    with_it = usd(shares(cut(START_S + since_s, is_rest_kept=is_rest_kept, **asked), run("8")))
+    without = usd(shares(run(is_cut_short=True, **asked), run("8")))
+
+    assert sum(with_it.values()) == near(8.0)
+    parts = TimeUse.JOB, TimeUse.CUT_SHORT, TimeUse.LOST
+    assert sum(with_it.get(use, 0) for use in parts) == near(
+        sum(without.get(use, 0) for use in parts)
+    )

@@ -21,7 +21,7 @@ from tidegate.core.model.errors import SlurmUnavailable
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.gpu_use import GpuTime
 from tidegate.core.model.idle_use import IdleSpan, IdleUse
-from tidegate.core.offers.allocation import Accounted, Run
+from tidegate.core.offers.allocation import Accounted, LostTime, Run
 
 # The name comes last: it may hold what separates the others.
 FIELDS = (
@@ -33,6 +33,11 @@ FIELDS = (
 GPU_TIME = ("day", "job", "node", "start_s", "idle_gpu_s", "seen_gpu_s")
 # Likewise the day, and what `agent.idle_time` writes.
 IDLE_TIME = ("day", "node", "since_s", "until_s", "use")
+# And the day, and what `agent.lost_work` writes.
+LOST_WORK = (
+    *("day", "lost", "job", "start_s", "since_s", "stood_since_s", "until_s"),
+    *("step", "resumed_step"),
+)
 COUNTED = """\
 counted() { # KIND FOLDER FROM TO
     for file in "$2"/.tidegate/"$1"/????-??-??; do
@@ -61,6 +66,7 @@ runs=$(sacct --allusers --allocations --duplicates --parsable2 --noheader \\
     done
     counted gpu-time "$3" "$1" "$2"
     counted idle-time "$3" "$1" "$2"
+    counted lost-work "$3" "$1" "$2"
 }} | gzip -9 | base64 -w 100
 """
 HISTORY = f"""\
@@ -164,12 +170,13 @@ def parse(text: str, until_s: float) -> Iterator[Run]:
     lines = [line for line in text.splitlines() if line]
     unfolded = dict(line[1:].split("|", 1) for line in lines if line.startswith("="))
     gpu_times = _gpu_times(line[1:] for line in lines if line.startswith("%"))
+    lost = _lost_times(line[1:] for line in lines if line.startswith("%"))
     for line in lines:
         if not line.startswith(("=", "%")):
             run = _run(line, unfolded, until_s)
             if run:
-                known = gpu_times.get((run.job_id, round(run.started_at_s)), ())
-                yield replace(run, gpu_times=tuple(known)) if known else run
+                key = run.job_id, round(run.started_at_s)
+                yield replace(run, gpu_times=tuple(gpu_times.get(key, ())), lost=lost.get(key))
 
 
 def _gpu_times(lines: Iterable[str]) -> Mapping[tuple[str, int], list[GpuTime]]:
@@ -183,6 +190,21 @@ def _gpu_times(lines: Iterable[str]) -> Mapping[tuple[str, int], list[GpuTime]]:
         if is_whole and all(each.isdecimal() for each in words[3:]):
             day, job_id, node, start_s, idle_s, seen_s = words[: len(GPU_TIME)]
             found[job_id, int(start_s)].append(GpuTime(node, day, float(idle_s), float(seen_s)))
+    return found
+
+
+def _lost_times(lines: Iterable[str]) -> Mapping[tuple[str, int], LostTime]:
+    """By the job and the start of the run, the newest of each last. A line that is none is not
+    seen.
+    """
+    found: dict[tuple[str, int], LostTime] = {}
+    for line in lines:
+        words = line.split("|")
+        if len(words) == len(LOST_WORK) and words[1] == LOST_WORK[1]:
+            _, _, job_id, *moments, _, resumed_step = words
+            if all(each.isdecimal() for each in moments):
+                start_s, since_s, *_ = (int(each) for each in moments)
+                found[job_id, start_s] = LostTime(float(since_s), bool(resumed_step))
     return found
 
 

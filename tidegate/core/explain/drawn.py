@@ -4,7 +4,10 @@ from collections.abc import Sequence
 from html import escape
 from math import ceil
 
-COLOURS = ("#1f6f8b", "#d1603d", "#5b8c5a", "#7d5ba6", "#b08900", "#444444", "#8fb8c9", "#c98fae")
+COLOURS = (
+    *("#1f6f8b", "#d1603d", "#5b8c5a", "#7d5ba6", "#b08900", "#444444", "#8fb8c9", "#c98fae"),
+    "#b5485d",
+)
 
 STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 960px; color: #222 }

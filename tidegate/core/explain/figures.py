@@ -58,8 +58,23 @@ class Figures:
         return sum(share.seen_gpu_hours for share in self.shares)
 
     @property
+    def lost_gpu_hours(self) -> float:
+        """Of requeued runs, as far as they told: what was done again, and what they stood still."""
+        return sum(share.gpu_hours for share in self.shares if share.use is TimeUse.LOST)
+
+    @property
+    def goodput(self) -> float | None:
+        """Which part of the GPU-hours that were paid jobs held and did not lose, nor left idle as
+        far as nodes told; None: there were none.
+        """
+        if not self.gpu_hours:
+            return None
+        good = (s.gpu_hours - s.idle_gpu_hours for s in self.shares if s.use is TimeUse.JOB)
+        return sum(good) / self.gpu_hours
+
+    @property
     def used(self) -> float | None:
-        """Which part of what was paid jobs held that were not cut short; None: nothing was paid."""
+        """Which part of what was paid jobs held and did not lose; None: nothing was paid."""
         return self.usd[TimeUse.JOB] / self.total_usd if self.total_usd else None
 
     def rows(self, by: str) -> tuple[Row, ...]:

@@ -14,6 +14,7 @@ SHOWN = 15  # of a table that has no end
 WORDS = {
     TimeUse.JOB: "jobs",
     TimeUse.CUT_SHORT: "runs that were cut short",
+    TimeUse.LOST: "work that was lost",
     TimeUse.UNUSED: "unused beside jobs",
     TimeUse.KEPT: "idle, kept on purpose",
     TimeUse.WAITING: "idle, waiting",
@@ -74,6 +75,11 @@ def _summary(now: Figures, before: Figures) -> Iterator[Sequence[str]]:
     if now.seen_gpu_hours or before.seen_gpu_hours:
         yield _compared("of them seen in jobs", now.seen_gpu_hours, before.seen_gpu_hours)
         yield _compared("of them idle in jobs", now.idle_gpu_hours, before.idle_gpu_hours)
+    lost = now.lost_gpu_hours, before.lost_gpu_hours
+    if any(lost):
+        yield _compared("of them lost with requeued runs", *lost)
+    good = [f"{each.goodput:.0%}" if each.goodput is not None else "-" for each in (now, before)]
+    yield ["GPU goodput, of those paid for", *good, ""]
     used = [f"{each.used:.0%}" if each.used is not None else "-" for each in (now, before)]
     yield ["used by jobs, of what was paid", *used, ""]
     here, there = now.waits.get("", NO_WAITS), before.waits.get("", NO_WAITS)
@@ -91,12 +97,11 @@ def _owners(by: str, now: Figures, before: Figures) -> Iterator[Sequence[str]]:
     """What nobody had is no row: the summary has it."""
     earlier = {row.name: row.total_usd for row in before.rows(by)}
     found = [row for row in now.rows(by) if row.name]
-    yield [by, "USD", "of it cut short", "GPU-hours", "of them idle", "USD before"]
+    yield [by, "USD", "of it cut short or lost", "GPU-hours", "of them idle", "USD before"]
     for row in found[:SHOWN]:
-        cut = row.usd.get(TimeUse.CUT_SHORT, 0.0)
         was = earlier.get(row.name, 0.0)
         hours = [_one(row.gpu_hours), _idle(row)]
-        yield [row.name, *map(_two, (row.total_usd, cut)), *hours, _two(was)]
+        yield [row.name, *map(_two, (row.total_usd, _cut(row))), *hours, _two(was)]
     yield from _others(found)
 
 
@@ -116,7 +121,7 @@ def _idle(row: Row) -> str:
 
 
 def _cut(row: Row) -> float:
-    return row.usd.get(TimeUse.CUT_SHORT, 0.0)
+    return row.usd.get(TimeUse.CUT_SHORT, 0.0) + row.usd.get(TimeUse.LOST, 0.0)
 
 
 def _pools(now: Figures) -> Iterator[Sequence[str]]:

@@ -24,8 +24,9 @@ from tidegate.core.offers.spend import DAY_S, SECONDS_PER_HOUR, day_of
 class TimeUse(StrEnum):
     """What a node's time went to."""
 
-    JOB = "jobs"  # of a job that ended by itself, or still runs
-    CUT_SHORT = "cut short"  # of a run that went with its node, or was requeued
+    JOB = "jobs"  # of a job that ended by itself, still runs, or went on from there
+    CUT_SHORT = "cut short"  # of a run that went with its node, or was requeued: what was kept?
+    LOST = "lost"  # of such a run: what is done again, and what it stood still
     UNUSED = "unused"  # held by nobody, beside jobs
     # no job on the node, and `IdleUse` says what it is for
     KEPT = "kept"
@@ -36,13 +37,23 @@ class TimeUse(StrEnum):
 
 
 @frozen
+class LostTime:
+    """The end of a run that was requeued, from which nothing was kept, in epoch seconds.
+    `is_rest_kept`: the next run went on from what the time before had done; else nobody knows.
+    """
+
+    since_s: float
+    is_rest_kept: bool
+
+
+@frozen
 class Run:
     """One run of a job, of which a requeued job has several. Times in epoch seconds.
 
     `gpus`, `cpus`, `memory_mib`: on each of its nodes, and `shares`, its shards or mps there.
     `is_cut_short`: it was requeued, or failed with its node. `eligible_at_s`: since when nothing
     but Slurm kept it from starting. `gpu_times`: what its nodes told of its GPUs, at most one for
-    each node and day.
+    each node and day. `lost`: what is known of work that went with it; None: nothing.
     """
 
     job_id: str
@@ -60,6 +71,7 @@ class Run:
     eligible_at_s: float | None = None
     gpu_times: tuple[GpuTime, ...] = ()
     shares: float = 0.0
+    lost: LostTime | None = None
 
     @property
     def wait_s(self) -> float | None:
@@ -134,6 +146,7 @@ def _of_bill(
     bounds = {start_s, end_s, joined_at_s, *_midnights(start_s, end_s)}
     for run in runs:
         bounds |= {run.started_at_s, run.ended_at_s}
+        bounds |= {run.lost.since_s} if run.lost else set()
     kind = types.get(bill.offering.instance_type)
     moments = sorted(each for each in bounds if start_s <= each <= end_s)
     for begin_s, finish_s in pairwise(moments):
@@ -207,7 +220,7 @@ def _of_piece(
     gpus = [min(each, node_gpus) for each in gpus]
     gpus_too_many = max(1.0, sum(gpus) / node_gpus) if node_gpus else 1.0
     for run, weight, of_run in zip(held, weights, gpus, strict=True):
-        use = TimeUse.CUT_SHORT if run.is_cut_short else TimeUse.JOB
+        use = _use_of(run, begin_s)
         held_hours = hours * of_run / gpus_too_many
         idle, seen = (held_hours * part for part in _idle_and_seen(run, bill.instance_id, day))
         yield Share(bill, use, run, day, usd * weight / too_much, held_hours, idle, seen)
@@ -215,6 +228,16 @@ def _of_piece(
     gpu_hours_left = max(0.0, gpu_hours - hours * sum(gpus) / gpus_too_many)
     if usd_left > 0 or gpu_hours_left > 0:
         yield Share(bill, rest, None, day, usd_left, gpu_hours_left)
+
+
+def _use_of(run: Run, at_s: float) -> TimeUse:
+    if not run.is_cut_short:
+        return TimeUse.JOB
+    if run.lost is None:
+        return TimeUse.CUT_SHORT
+    if at_s >= run.lost.since_s:
+        return TimeUse.LOST
+    return TimeUse.JOB if run.lost.is_rest_kept else TimeUse.CUT_SHORT
 
 
 def _gpus_of(run: Run, kind: InstanceType | None) -> float:
