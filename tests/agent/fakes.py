@@ -194,6 +194,7 @@ def agent_of(
     beats: Callable[[Sequence[Job]], Mapping[str, Beat]] = lambda jobs: {},
     gpu_uses: Callable[[Sequence[Job]], Mapping[str, GpuUse]] = lambda jobs: {},
     progress: Callable[[Sequence[Job]], Mapping[str, Progress]] = lambda jobs: {},
+    stopwatch: Callable[[], float] | None = None,
 ) -> Agent:
     return Agent(
         slurm=slurm,
@@ -207,6 +208,7 @@ def agent_of(
         beats=beats,
         gpu_uses=gpu_uses,
         progress=progress,
+        stopwatch=stopwatch,
     )
 
 

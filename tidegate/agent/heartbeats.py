@@ -5,13 +5,16 @@ In a thread of its own: a file system that is gone makes whoever asks it wait.
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tidegate.agent.shared_files import NotLooked, SharedFiles, uid_of
+from tidegate.core.fleet.resume import gang_of
 from tidegate.core.interruption.heartbeat import Beat, heartbeat
 from tidegate.core.interruption.progress import CHARS_MAX, PROGRESS_KEY, progress, progress_path
-from tidegate.core.model.job_files import Progress
+from tidegate.core.interruption.steps import CHARS_MAX as STEP_CHARS_MAX
+from tidegate.core.interruption.steps import step
+from tidegate.core.model.job_files import Progress, ToldStep
 from tidegate.core.model.slurm import Job
 
 EVERY_S = 5.0
@@ -51,6 +54,7 @@ class Heartbeats:
         with self._lock:
             beating, telling = dict(self._beating), dict(self._telling)
         beats = {job_id: self.look(job) for job_id, job in beating.items()}
+        beats |= _shared(beating, beats)
         told = {job_id: self.read(job) for job_id, job in telling.items()}
         with self._lock:
             self._beats, self._told = beats, told
@@ -61,11 +65,12 @@ class Heartbeats:
         if asked is None:
             return Beat(problem="its comment names no file by its whole path and @SECONDS")
         try:
-            return Beat(self._files.changed_at_s(Path(asked.path), job.user))
+            touched_at_s, text = self._files.seen(Path(asked.path), job.user, STEP_CHARS_MAX)
         except FileNotFoundError:
             return Beat()
         except NotLooked as why:
             return Beat(problem=str(why))
+        return Beat(touched_at_s, step=step(text))
 
     def read(self, job: Job) -> Progress:
         """How much of its work the job's checkpoint holds; nothing, as long as no file says so."""
@@ -82,3 +87,18 @@ class Heartbeats:
     @property
     def _files(self) -> SharedFiles:
         return SharedFiles(self.folder, self.uid_of)
+
+
+def _shared(jobs: Mapping[str, Job], beats: Mapping[str, Beat]) -> dict[str, Beat]:
+    """A file that several jobs name, as tasks of an array easily do, says no job's step."""
+    named: dict[str, set[str]] = {}
+    for job in jobs.values():
+        if asked := heartbeat(job):
+            named.setdefault(asked.path, set()).add(gang_of(job))
+    found: dict[str, Beat] = {}
+    for job_id, job in jobs.items():
+        asked, beat = heartbeat(job), beats[job_id]
+        if asked and beat.step and len(named[asked.path]) > 1:
+            said = f"jobs {' and '.join(sorted(named[asked.path])[:2])} name one heartbeat file"
+            found[job_id] = replace(beat, step=ToldStep(problem=said))
+    return found

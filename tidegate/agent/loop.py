@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from tidegate.agent.asked import Carried
 from tidegate.agent.change import Fingerprint, fingerprint
+from tidegate.agent.lost_work import LostWorks
 from tidegate.agent.meter import Meter
 from tidegate.agent.node_orders import Lasting
 from tidegate.agent.orders import Sleep, Worker, batches
@@ -37,6 +38,8 @@ MAX_RESULTS = 50_000
 # On a head whose clock is wrong every order comes late, and each digest that says so brings the
 # order again: that is told this seldom.
 LATE_TOLD_EVERY_S = 30.0
+# A clock that is kept in step is moved by less than this between two looks.
+CLOCK_OFF_S = 5.0
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +64,8 @@ class Agent:
         beats: Callable[[Sequence[Job]], Mapping[str, Beat]] = lambda jobs: {},
         gpu_uses: Callable[[Sequence[Job]], Mapping[str, GpuUse]] = lambda jobs: {},
         progress: Callable[[Sequence[Job]], Mapping[str, Progress]] = lambda jobs: {},
+        lost_works: LostWorks | None = None,
+        stopwatch: Callable[[], float] | None = None,
     ) -> None:
         self._meter = meter or Meter()
         self._slurm = slurm
@@ -80,6 +85,9 @@ class Agent:
         self._beats = beats
         self._gpu_uses = gpu_uses
         self._progress = progress
+        self._lost_works = lost_works or LostWorks(clock)
+        self._stopwatch = stopwatch or clock.now_s
+        self._looked_s: tuple[float, float] | None = None
         self._rested_at_s: dict[str, float] = {}
         self._lasting = Lasting()
         self._open_names: frozenset[str] = frozenset()
@@ -221,18 +229,39 @@ class Agent:
     def _with_hangs(self, reading: Reading, now_s: float) -> Reading:
         """The queue with which jobs hang. One that is suspended cannot touch anything."""
         beats = self._beats(reading.jobs)
-        if not beats:
+        is_put = self._is_clock_put(now_s)
+        lost = self._lost_works(reading.jobs, beats, now_s)
+        if not beats and not lost:
             return reading
         running = {job.job_id: job for job in reading.jobs if job.job_id in beats}
-        rests = {job_id: now_s for job_id, job in running.items() if job.state != "RUNNING"}
+        rests = {id_: now_s for id_, job in running.items() if is_put or job.state != "RUNNING"}
         known = {job_id: at_s for job_id, at_s in self._rested_at_s.items() if job_id in running}
         self._rested_at_s = known | rests
         hangs = {
-            job_id: hang(job, beats[job_id], now_s, rested_at_s=self._rested_at_s.get(job_id, 0.0))
+            job_id: hang(
+                job,
+                self._lost_works.lasting(job_id, beats[job_id]),
+                now_s,
+                rested_at_s=self._rested_at_s.get(job_id, 0.0),
+            )
             for job_id, job in running.items()
         }
-        told = (replace(j, hang=hangs.get(j.job_id)) for j in reading.jobs)
+        steps = {job_id: beat.step for job_id, beat in beats.items()}
+        told = (
+            replace(j, hang=hangs.get(j.job_id), step=steps.get(j.job_id), lost=lost.get(j.job_id))
+            for j in reading.jobs
+        )
         return replace(reading, jobs=tuple(told))
+
+    def _is_clock_put(self, now_s: float) -> bool:
+        """Whether somebody has put the clock since the last look: then no file is as old as it
+        seems.
+        """
+        last, self._looked_s = self._looked_s, (now_s, self._stopwatch())
+        if last is None:
+            return False
+        by_clock_s, by_watch_s = (b - a for a, b in zip(last, self._looked_s, strict=True))
+        return abs(by_clock_s - by_watch_s) > CLOCK_OFF_S
 
     def _with_gpu_uses(self, reading: Reading) -> Reading:
         """The queue with how much jobs use their GPUs, where that is little."""

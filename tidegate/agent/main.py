@@ -22,6 +22,7 @@ from tidegate.agent.hand_in import HandIn
 from tidegate.agent.heartbeats import Heartbeats
 from tidegate.agent.idle_time import IdleTimes
 from tidegate.agent.loop import Agent
+from tidegate.agent.lost_work import LostWorks
 from tidegate.agent.meter import Meter
 from tidegate.agent.metrics import MetricsFolder
 from tidegate.agent.notes import Notes
@@ -90,9 +91,7 @@ def run(settings: Settings) -> None:
     bus = agent_bus(settings)
     slurm = SlurmCli(CommandRunner(str(settings.slurm_conf or "")))
     meter = Meter(started_at_s)
-    heartbeats = Heartbeats(settings.shared_dir)
-    gpu_times = GpuTimes(settings.shared_dir, SystemClock(), meter.gpu_time)
-    gpu_uses = GpuUses(settings.shared_dir, SystemClock(), gpu_times)
+    heartbeats, lost_works, gpu_uses = _of_jobs(settings, meter)
     agent = Agent(
         slurm=slurm,
         bus=bus,
@@ -106,6 +105,8 @@ def run(settings: Settings) -> None:
         beats=heartbeats,
         gpu_uses=gpu_uses,
         progress=heartbeats.progress,
+        lost_works=lost_works,
+        stopwatch=time.monotonic,
     )
     # systemd's, see userdata/head/agent.sh: it goes when the head goes.
     state = Path(found) if (found := os.environ.get("STATE_DIRECTORY")) else None
@@ -120,16 +121,16 @@ def run(settings: Settings) -> None:
             prices.write(found)
         return found
 
-    notes = Notes(newest, slurm, SystemClock())
     with Waker(settings.slurmctld_log) as waker:
         service = Service(
             agent,
             bus,
             waker,
             every_poll=users.refresh,
-            notes=notes,
+            notes=Notes(newest, slurm, SystemClock()),
             metrics=_metrics(settings, meter),
             heartbeats=heartbeats,
+            lost_works=lost_works,
             gpu_uses=gpu_uses,
             hand_in=_hand_in(settings, state),
             idle_times=IdleTimes(settings.shared_dir, SystemClock(), lambda: meter.standing),
@@ -143,6 +144,13 @@ def run(settings: Settings) -> None:
         logger.info("The agent of %s runs on head %s.", settings.cluster, head_instance_id)
         service.run()
     logger.info("The agent was asked to stop and has stopped.")
+
+
+def _of_jobs(settings: Settings, meter: Meter) -> tuple[Heartbeats, LostWorks, GpuUses]:
+    """What looks at jobs' files, and at what nodes tell of their GPUs."""
+    of, now = settings.shared_dir, SystemClock()
+    gpu_uses = GpuUses(of, now, GpuTimes(of, now, meter.gpu_time))
+    return Heartbeats(of), LostWorks(now, of), gpu_uses
 
 
 def _metrics(settings: Settings, meter: Meter) -> MetricsFolder | None:

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tidegate.agent import gpu_use, hand_in, heartbeats, idle_time
+from tidegate.agent import gpu_use, hand_in, heartbeats, idle_time, lost_work
 from tidegate.agent.gpu_use import GpuUses
 from tidegate.agent.hand_in import HandIn
 from tidegate.agent.heartbeats import Heartbeats
 from tidegate.agent.idle_time import IdleTimes
 from tidegate.agent.loop import Agent
+from tidegate.agent.lost_work import LostWorks
 from tidegate.agent.metrics import WRITE_EVERY_S, MetricsFolder
 from tidegate.agent.notes import Notes
 from tidegate.agent.orders import batches
@@ -68,7 +69,8 @@ class Service:
 
     `notes`: None: no notes are written on jobs. `metrics`: None: no metrics are written.
     `heartbeats`, `gpu_uses`: None: nobody looks at any. `hand_in`: None: no report is made.
-    `idle_times`: None: what idle nodes are for is not written down.
+    `idle_times`, `lost_works`: None: what idle nodes are for, what requeued jobs lose is not
+    written down.
     """
 
     agent: Agent
@@ -81,6 +83,7 @@ class Service:
     gpu_uses: GpuUses | None = None
     hand_in: HandIn | None = None
     idle_times: IdleTimes | None = None
+    lost_works: LostWorks | None = None
     _stopping: threading.Event = field(default_factory=threading.Event)
     _has_lost_thread: bool = False
     _has_trouble: dict[bool, bool] = field(default_factory=dict)
@@ -113,6 +116,7 @@ class Service:
             ("GPU use", self.gpu_uses, gpu_use.EVERY_S),
             ("hand-in", self.hand_in, hand_in.EVERY_S),
             ("idle time", self.idle_times, idle_time.EVERY_S),
+            ("lost work", self.lost_works, lost_work.EVERY_S),
         ):
             if asked:
                 threading.Thread(

@@ -31,19 +31,28 @@ class SharedFiles:
     folder: Path
     uid_of: Callable[[str], int | None] = uid_of
 
-    def changed_at_s(self, path: Path, user: str) -> float:
-        """When the user's file was last changed; it is not opened.
-
-        Errors: NotLooked; FileNotFoundError, where it is not there yet.
-        """
-        return self._within(path, lambda name, at: self._own(path, user, _stat(name, at)).st_mtime)
-
     def text(self, path: Path, user: str, chars_max: int) -> str:
         """The beginning of the user's file.
 
         Errors: NotLooked; FileNotFoundError, where it is not there yet.
         """
         return self._within(path, lambda name, at: self._read(path, user, (name, at, chars_max)))
+
+    def seen(self, path: Path, user: str, chars_max: int) -> tuple[float, str]:
+        """When the user's file was last changed, and its beginning. One that is not to be read
+        counts as empty: it may be looked at all the same.
+
+        Errors: NotLooked; FileNotFoundError, where it is not there yet.
+        """
+
+        def look(name: str, at: int) -> tuple[float, str]:
+            changed_at_s = self._own(path, user, _stat(name, at)).st_mtime
+            try:
+                return changed_at_s, self._read(path, user, (name, at, chars_max))
+            except PermissionError:
+                return changed_at_s, ""
+
+        return self._within(path, look)
 
     def _within[T](self, path: Path, look: Callable[[str, int], T]) -> T:
         if self.folder not in path.parents or ".." in path.parts:

@@ -46,6 +46,7 @@ from tidegate.core.passes.headroom import hold_headroom
 from tidegate.core.passes.idle import idle_nodes, keep_warm, release_idle
 from tidegate.core.passes.idle_check import check_idle
 from tidegate.core.passes.idle_gpus import give_back_idle
+from tidegate.core.passes.lost_work import tell_lost_work
 from tidegate.core.passes.moves import move_jobs
 from tidegate.core.passes.nodes import (
     bury,
@@ -267,6 +268,7 @@ def _of_jobs(snapshot: Snapshot, fleet: Fleet) -> Watched:
     faults = watch_faults(snapshot, _noted(snapshot, decided))
     decided = (*decided, *faults.actions)
     decided = (*decided, *requeue_hung(snapshot, _noted(snapshot, decided)))
+    decided = (*decided, *tell_lost_work(snapshot, _noted(snapshot, decided)))
     decided = (*decided, *give_back_idle(snapshot, _noted(snapshot, decided)))
     return Watched(decided, {**sick.passed_over, **faults.passed_over})
 

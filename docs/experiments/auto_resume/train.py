@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """A stand-in for a training: counts steps, keeps a checkpoint, and goes on from it.
 
-One process per node, by srun. The first one writes the checkpoint after each step and with it
-touches the heartbeat; the others compute as long as it does. Nothing but Python is needed: where
-a framework trains, `load` and `save` are its own.
+One process per node, by srun. The first one writes the checkpoint after each step and with it the
+step into the heartbeat, as it does when it goes on; the others compute as long as it does. Nothing
+but Python is needed: where a framework trains, `load` and `save` are its own.
 """
 
 import argparse
@@ -27,7 +27,7 @@ def save(checkpoint: Path, step: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--checkpoint", type=Path, required=True)
-    parser.add_argument("--heartbeat", type=Path, required=True, help="touched after each step")
+    parser.add_argument("--heartbeat", type=Path, required=True, help="says the step")
     parser.add_argument("--steps", type=int, default=1_000)
     parser.add_argument("--step-seconds", type=float, default=1.0)
     given = parser.parse_args()
@@ -36,11 +36,12 @@ def main() -> None:
     done = load(given.checkpoint)
     if rank == 0:
         print(f"run {restarts} on {nodes}: goes on at step {done}", flush=True)
+        given.heartbeat.write_text(f"step {done}\n")
     for step in range(done + 1, given.steps + 1):
         time.sleep(given.step_seconds)  # forward, backward, all-reduce
         if rank == 0:
             save(given.checkpoint, step)
-            given.heartbeat.touch()
+            given.heartbeat.write_text(f"step {step}\n")
 
 
 if __name__ == "__main__":

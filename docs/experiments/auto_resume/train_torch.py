@@ -3,7 +3,8 @@
 
 One process per node, by srun. They learn one small model together, by DistributedDataParallel over
 gloo, which needs no GPU. The first one keeps model, optimizer and step after each step, and with it
-touches the heartbeat. A real one does the same less often, with `nccl` and its own data.
+writes the step into the heartbeat, as it does when it goes on. A real one does the same less often,
+with `nccl` and its own data.
 """
 
 import argparse
@@ -33,7 +34,7 @@ def join() -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--checkpoint", type=Path, required=True)
-    parser.add_argument("--heartbeat", type=Path, required=True, help="touched after each step")
+    parser.add_argument("--heartbeat", type=Path, required=True, help="says the step")
     parser.add_argument("--steps", type=int, default=1_000)
     parser.add_argument("--step-seconds", type=float, default=1.0, help="a step takes no less")
     given = parser.parse_args()
@@ -50,6 +51,7 @@ def main() -> None:
     nodes, restarts = os.environ.get("SLURM_JOB_NODELIST"), os.environ.get("SLURM_RESTART_COUNT", 0)
     if rank == 0:
         print(f"run {restarts} on {nodes}: goes on at step {done}, loss {loss:.4f}", flush=True)
+        given.heartbeat.write_text(f"step {done}\n")
     for step in range(done + 1, given.steps + 1):
         time.sleep(given.step_seconds)
         inputs = torch.randn(64, 8, generator=torch.Generator().manual_seed(1000 * step + rank))
@@ -62,7 +64,7 @@ def main() -> None:
             written = given.checkpoint.with_suffix(".new")
             torch.save({**state, "step": step, "loss": loss.detach()}, written)
             written.rename(given.checkpoint)  # whole or not at all
-            given.heartbeat.touch()
+            given.heartbeat.write_text(f"step {step}\n")
 
 
 if __name__ == "__main__":

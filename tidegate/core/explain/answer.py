@@ -7,14 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 
 from tidegate.core.buy.refusals import too_small
-from tidegate.core.demand.data_sets import data_sets
 from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.explain.advice import advice, meaning
 from tidegate.core.explain.advised import about_advised
+from tidegate.core.explain.data_sets import about_data_sets
 from tidegate.core.explain.deadline import about_deadline
 from tidegate.core.explain.doubt import Doubt, doubt
 from tidegate.core.explain.idle_gpus import about_idle_gpus
 from tidegate.core.explain.lost import SlurmSays, lost_nodes
+from tidegate.core.explain.lost_work import about_steps
 from tidegate.core.explain.mail import OwnerMails
 from tidegate.core.explain.price import price, said_limit_s
 from tidegate.core.explain.short import in_short
@@ -203,15 +204,9 @@ def _needs(job: Job, snapshot: Snapshot, on: Sequence[Member] = ()) -> tuple[str
         f"partition {', '.join(job.partitions)}, served by pools: {pools}",
         *about_advised(job),
         *about_deadline(job, on, snapshot),
-        *_about_data_sets(job, snapshot),
+        *about_data_sets(job, snapshot),
+        *about_steps(job),
     )
-
-
-def _about_data_sets(job: Job, snapshot: Snapshot) -> Iterator[str]:
-    found = data_sets(job, snapshot.cluster.prefetch)
-    if found.places:
-        yield f"its nodes load {', '.join(found.places)} beside their boot, or when it starts"
-    yield from found.problems
 
 
 def _drained(why_nots: Sequence[WhyNot], snapshot: Snapshot) -> dict[str, list[str]]:

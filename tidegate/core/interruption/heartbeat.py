@@ -3,7 +3,7 @@
 import re
 
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.job_files import Hang
+from tidegate.core.model.job_files import Hang, ToldStep
 from tidegate.core.model.slurm import Job
 
 # `sbatch --comment=tidegate:heartbeat=/shared/ada/run/heartbeat@300`: the training touches this
@@ -25,11 +25,12 @@ class Heartbeat:
 @frozen
 class Beat:
     """What the head sees of a heartbeat. `touched_at_s` None: it is not there yet, or `problem`
-    says why nobody looks.
+    says why nobody looks. `step`: what stands in it; None: nothing.
     """
 
     touched_at_s: float | None = None
     problem: str = ""
+    step: ToldStep | None = None
 
 
 def heartbeat(job: Job) -> Heartbeat | None:

@@ -9,7 +9,7 @@ from tidegate.core.model.devices import SHARD, Devices
 from tidegate.core.model.ended import EndedJob
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.gpu_use import GpuUse
-from tidegate.core.model.job_files import Hang, Progress
+from tidegate.core.model.job_files import Hang, LostWork, Progress, ToldStep
 from tidegate.core.model.site_check import CheckJob
 
 # Base states that mean work is on the node. PLANNED is a promise of the backfill scheduler;
@@ -249,15 +249,15 @@ class Job:
     reservation: str = ""  #: Slurm reservation it runs in (--reservation)
     begins_at_s: float | None = None  #: before this it may not start (--begin), epoch seconds
     started_at_s: float | None = None  #: when it started, epoch seconds
-    #: what its script asks with `#SBATCH --signal`, like B:USR1@90, known when it runs
-    signal: str = ""
+    signal: str = ""  #: what `#SBATCH --signal` asks, like B:USR1@90, known when it runs
     excluded_nodes: tuple[str, ...] = ()  #: nodes it does not want (-x)
-    #: why its last run ended, where nodes of its failed; known to the agent that saw it
-    fault: Fault | None = None
+    fault: Fault | None = None  #: why its last run ended, where the agent saw nodes of its fail
     hang: Hang | None = None  #: its heartbeat, where that is silent or cannot be seen
     raw_id: str = ""  #: of a task of an array: its SLURM_JOB_ID
     gpu_use: GpuUse | None = None  #: how little its GPUs are used; null: not little, or unknown
     progress: Progress | None = None  #: what it has saved; null: it does not say
+    step: ToldStep | None = None  #: how far its heartbeat file says it is; null: it does not
+    lost: LostWork | None = None  #: what it lost with its last run; null: nothing is known
 
     @property
     def is_checkpointed(self) -> bool:

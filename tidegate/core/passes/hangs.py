@@ -7,8 +7,9 @@ It is sent again only when the one before has expired.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from tidegate.core.interruption.lost_work import gpus_held
 from tidegate.core.model.durations import span
-from tidegate.core.model.job_files import Hang
+from tidegate.core.model.job_files import SECONDS_PER_HOUR, Hang
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Action, Watch
 from tidegate.core.model.slurm import Fault, Job
@@ -64,8 +65,10 @@ def _ran_s(job: Job, hang: Hang) -> float | None:
 def _said(job: Job, hang: Hang, head_now_s: float) -> str:
     if hang.since_s is None:
         return f"nobody watches its heartbeat: {hang.problem}"
-    lost = span(round(max(0.0, head_now_s - hang.since_s)))
-    said = f"it hangs: its heartbeat {hang.path} was last touched {lost} ago"
+    silent_s = max(0.0, head_now_s - hang.since_s)
+    said = f"it hangs: its heartbeat {hang.path} was last touched {span(round(silent_s))} ago"
+    if not job.het_job_id and (gpus := gpus_held(job)):  # of several components one is seen
+        said += f" ({gpus * silent_s / SECONDS_PER_HOUR:.2f} GPU-hours)"
     if job.is_requeueable:
         return said
     return f"{said}; it may not be requeued (--no-requeue, or no batch job)"
