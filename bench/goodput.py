@@ -20,7 +20,10 @@ from bench.published_faults import DAY_S, DAYS, HOSTS, NODES, SPARES, Fault, dra
 from bench.small import A10G_BIG, cluster
 from tidegate.core.interruption.heartbeat import Beat
 from tidegate.core.model.ec2 import Instance, Market
+from tidegate.core.model.job_files import ToldStep
+from tidegate.core.model.plan import Watch
 from tidegate.core.model.slurm import Job, SetBy, Shape
+from tidegate.service.control import Looked
 from tidegate.sim.slurm_parts import SimJob, Submit
 from tidegate.sim.world import SimWorld
 
@@ -39,11 +42,14 @@ QUIET_S, CLOSE_S, AFTER_S = HOUR_S, 60.0, HOUR_S / 2
 SHAPE = Shape(4, "a10g", 1, 1000, True)
 LOST_MAX = 0.03
 AT_MOST_S, FOUND_S = 60.0, 5.0
+COUNTED_OFF = 0.02
 
 
 @dataclass(slots=True)
 class Told:
-    """What came of it all. Times are from the fault on, for each that hit the training."""
+    """What came of it all. Times are from the fault on, for each that hit the training. `lost_s`:
+    that runs which ended by a fault worked on what was done again, or stood still.
+    """
 
     useful_s: float = 0.0
     gpu_found_s: list[float] = field(default_factory=list)
@@ -52,6 +58,8 @@ class Told:
     faults: int = 0
     missed: int = 0
     healthy_ended: int = 0
+    lost_s: float = 0.0
+    counted_s: float = 0.0  # of it, as events tell it
     goodput: float = 0.0
 
 
@@ -76,6 +84,8 @@ class Months:
     runs_since_s: float | None = None
     stalled_s: float | None = None
     hangs: bool = False
+    kept_s: float = 0.0
+    counted_restarts: int = 0
     open_fault: tuple[float, float] | None = None  # since when, and when it was found
     _chance: random.Random = field(init=False)
 
@@ -91,6 +101,7 @@ class Months:
         w.slurm.table.on_start.append(self._starts)
         w.on_event.append(self._watch)
         w.beats = self._beats
+        w.on_look = self._looked
         self.submit()
 
     # -- the training ------------------------------------------------------------------------
@@ -102,7 +113,21 @@ class Months:
 
     def _beats(self, jobs: Sequence[Job]) -> dict[str, Beat]:
         at_s = self.world.clock.now_s() if self.stalled_s is None else self.stalled_s
-        return {each.job_id: Beat(at_s) for each in jobs if each.is_running}
+        told = ToldStep(float(round(self.kept_s + self._done_s(at_s))))
+        return {each.job_id: Beat(at_s, step=told) for each in jobs if each.is_running}
+
+    def _done_s(self, until_s: float) -> float:
+        """What the present run has done, of which a step takes a second."""
+        since_s = until_s if self.runs_since_s is None else self.runs_since_s
+        return max(until_s - since_s - self.diag_s - LOAD_S, 0.0)
+
+    def _looked(self, looked: Looked) -> None:
+        """The lost work that events tell of, each run's once."""
+        for action in (each for done in looked.rounds for each in done.plan.actions):
+            lost = action.stuck.lost if isinstance(action, Watch) else None
+            if lost and lost.resumed_step is not None and lost.restarts > self.counted_restarts:
+                self.counted_restarts = lost.restarts
+                self.told.counted_s += lost.redone_s + lost.stood_s
 
     def _starts(self, job: SimJob) -> None:
         now_s = self.world.clock.now_s()
@@ -156,9 +181,13 @@ class Months:
         """Counts what the run has saved; at the end what it has done."""
         if self.runs_since_s is None:
             return
-        until_s = self.world.clock.now_s() if self.stalled_s is None else self.stalled_s
-        done_s = max(until_s - self.runs_since_s - self.diag_s - LOAD_S, 0.0)
-        self.told.useful_s += done_s if is_over else done_s // CHECKPOINT_S * CHECKPOINT_S
+        now_s = self.world.clock.now_s()
+        until_s = now_s if self.stalled_s is None else self.stalled_s
+        done_s = self._done_s(until_s)
+        saved_s = done_s if is_over else done_s // CHECKPOINT_S * CHECKPOINT_S
+        self.told.useful_s += saved_s
+        self.told.lost_s += 0.0 if is_over else done_s - saved_s + now_s - until_s
+        self.kept_s += saved_s
         self.runs_since_s = None
 
     # -- the nodes ---------------------------------------------------------------------------
@@ -243,8 +272,9 @@ class Months:
             quiet_s = self.began_s + at_s - w.clock.now_s()
             w.step(max(min(AFTER_S, quiet_s), 0.0))
             self.close_look(is_close=self.job.state in ("PENDING", "COMPLETING"))
-            w.step(max(self.began_s + at_s - w.clock.now_s(), 0.0))
+            w.step(max(self.began_s + at_s - 2 * CLOSE_S - w.clock.now_s(), 0.0))
             self.close_look(is_close=True)
+            w.step(max(self.began_s + at_s - w.clock.now_s(), 0.0))
             if fault is not None:
                 self.happens(fault)
             elif at_s < end_s:
@@ -320,9 +350,16 @@ def figures() -> Iterator[Figure]:
         if is_ours:
             drained_s = max(told.gpu_found_s)
             yield Figure(f"{what}: a GPU's fault to drained, most", drained_s, "s", FOUND_S)
+            yield Figure(f"{what}: GPU-hours lost with runs", _gpu_hours(told.lost_s), "")
+            missed = round(abs(1 - told.counted_s / told.lost_s), 4)
+            yield Figure(f"{what}: of them told otherwise", missed, "", COUNTED_OFF)
             yield Figure(f"{what}: faults not found", told.missed, "", 0)
             late_s = round(max(told.ready_s), 1)
             yield Figure(f"{what}: nodes there to running, most", late_s, "s", AT_MOST_S)
+
+
+def _gpu_hours(seconds: float) -> float:
+    return round(seconds * NODES * SHAPE.gpus / HOUR_S, 1)
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -185,7 +185,7 @@ def _submit(
         array=array,
         throttle=chance.choice((0, 1, 2)) if array else 0,
         priority=chance.choice((1, 1, 5, 10)),
-        comment="tidegate:ckpt=USR1@20" if chance.random() < 0.35 else "",
+        comment=_comment(chance.random()),
         is_requeueable=chance.random() < 0.85,
         time_limit_s=chance.choice((None, 3600.0)),
         account=chance.choice(ACCOUNTS),
@@ -193,6 +193,12 @@ def _submit(
         is_held=chance.random() < 0.05,
         licences=chance.choice((1, 1, 2, 3)) if chance.random() < 0.06 else 0,
     )
+
+
+def _comment(at: float) -> str:
+    """Of those that save their work, and of some others, the heartbeat is watched."""
+    asked = "tidegate:ckpt=USR1@20" if at < 0.35 else ""
+    return f"{asked} tidegate:heartbeat=/shared/heartbeat@900".strip() if at < 0.6 else ""
 
 
 def _constraint(chance: Random, pool: Pool, kind: InstanceType) -> str:

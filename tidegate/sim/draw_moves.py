@@ -16,7 +16,10 @@ SAFETY_S = 1500.0
 # As long as machines boot in these worlds; pools that expect more trust spot only later.
 BOOT_S = 60.0
 
-SAYS = "tidegate:ckpt=USR1@20 tidegate:progress=/shared/{user}/progress"
+SAYS = (
+    "tidegate:ckpt=USR1@20 tidegate:progress=/shared/{user}/progress"
+    " tidegate:heartbeat=/shared/{user}/heartbeat@900"
+)
 
 
 def with_spot(chance: Random, cluster: Cluster, on_demand_usd: Mapping[str, float]) -> Cluster:

@@ -26,6 +26,7 @@ from tidegate.ports import Calendar, ReceivedOrder
 from tidegate.service.control import Control, Looked
 from tidegate.service.hours import Hours, Kept
 from tidegate.sim.alarms import SimAlarms
+from tidegate.sim.beats import told_beats
 from tidegate.sim.booting import booted_node
 from tidegate.sim.bus import SimBus
 from tidegate.sim.clock import HeadClock, SimClock
@@ -47,11 +48,10 @@ RETRY_S = 5.0  # after orders could not be received
 
 @dataclass(slots=True)
 class SimWorld:
-    """One cluster under virtual time. `boot_s` says how long an instance takes to register, and
-    `reboot_s` how long it takes to do so again.
+    """One cluster under virtual time, in seconds until an instance registers, or does so again.
 
     `booted`: what becomes of a node before it registers; a test may spoil it. `beats`: what the
-    head sees of jobs' heartbeats, `gpu_uses`: of the use of their GPUs.
+    head sees of jobs' heartbeats; None: as they work. `gpu_uses`: of the use of their GPUs.
     While the head is stopped neither slurmctld nor agent run.
     `redelivery_s`: after this time the queue delivers again what a killed function had in
     hand; None: `Killed` comes out of `step`. `is_fifo`: meanwhile it keeps other looks back.
@@ -67,7 +67,7 @@ class SimWorld:
     heartbeat_s: float = 60.0
     reboot_s: Callable[[str], float] = lambda name: REBOOT_S
     booted: Callable[[SimNode], SimNode] = lambda node: node
-    beats: Callable[[Sequence[Job]], Mapping[str, Beat]] = lambda jobs: {}
+    beats: Callable[[Sequence[Job]], Mapping[str, Beat]] | None = None
     gpu_uses: Callable[[Sequence[Job]], Mapping[str, GpuUse]] = lambda jobs: {}
     calendar: Calendar = field(default_factory=AlwaysUp)
     associations: tuple[Association, ...] = ()
@@ -355,7 +355,8 @@ class SimWorld:
             agent_started_at_s=self.head_clock.now_s(),
             sleep=self._pass_time,
             heartbeat_s=self.heartbeat_s,
-            beats=lambda jobs: self.beats(jobs),
+            beats=lambda jobs: self.beats(jobs) if self.beats else told_beats(jobs, self.slurm),
+            stopwatch=self.clock.now_s,
             gpu_uses=lambda jobs: self.gpu_uses(jobs),
             progress=lambda jobs: told_progress(jobs, self.slurm),
         )

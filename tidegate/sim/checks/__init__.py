@@ -54,7 +54,12 @@ from tidegate.sim.checks.resting import (
     RefusalsRemembered,
     RestingNotTried,
 )
-from tidegate.sim.checks.resume import FaultsBounded, GoodNodesServe, LostNodesReplacedAtOnce
+from tidegate.sim.checks.resume import (
+    FaultsBounded,
+    GoodNodesServe,
+    LostNodesReplacedAtOnce,
+    LostWorkIsTrue,
+)
 from tidegate.sim.checks.rollout import BadImagesTouchTwo
 from tidegate.sim.checks.sickness import LiarsCostTheirShare, SickNeedsWait, SickPlacesLast
 from tidegate.sim.checks.stopped import StartedWhenSettled, StoppedNodesKept
@@ -101,6 +106,7 @@ CHECKS: tuple[type[Check], ...] = (
     GoodNodesServe,
     LostNodesReplacedAtOnce,
     FaultsBounded,
+    LostWorkIsTrue,
     IdleJobsEndByTheRule,
     LiarsCostTheirShare,
     RebootsBounded,

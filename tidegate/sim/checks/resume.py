@@ -2,8 +2,9 @@
 
 from tidegate.core.fleet.resume import hold_max_s, is_failed
 from tidegate.core.model.drain_reason import DrainCode, DrainReason, read
+from tidegate.core.model.job_files import LostWork
 from tidegate.core.model.orders import OrderKind
-from tidegate.core.model.plan import Plan, Send
+from tidegate.core.model.plan import Plan, Send, Watch
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.passes.faults import GOOD_RUN_S, RETRIES_MAX
 from tidegate.sim.checks.plans import OfPlans
@@ -18,6 +19,9 @@ EXCUSES = (
 # A look comes with every heartbeat, which worlds have every 280 s at the least.
 FREED_WITHIN_S = 360.0
 HELD_WITHIN_S = 60.0
+# In these worlds the agent looks at the files with each heartbeat alone.
+TOLD_LATE_S = 30.0
+STEPS_OFF_S = 5.0
 # The agent may not have seen what happened while it was started again.
 FORGETS = ("slurm", "head", "clock", "kill")
 
@@ -115,3 +119,43 @@ class FaultsBounded(Check):
             return
         if chaos.was_calm_since(at_s[0] - HELD_WITHIN_S, *FORGETS):
             raise self.broken(f"job {job.job_id} starts after {len(at_s)} faults")
+
+
+class LostWorkIsTrue(OfPlans):
+    """What is told of a requeued job's lost work is what it did again, and no more than it ran."""
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        # By job: when each run began, and what it had done before.
+        self.runs: dict[str, list[tuple[float, float]]] = {}
+        self.rested: set[str] = set()
+
+    def started(self, job: SimJob) -> None:
+        self.runs.setdefault(job.job_id, []).append((self.witness.now_s, job.saved_s))
+
+    def passed(self, seconds: float) -> None:
+        jobs = self.world.slurm.table.active.values()
+        self.rested |= {job.job_id for job in jobs if job.state == "SUSPENDED"}
+
+    def planned(self, snapshot: Snapshot, made: Plan) -> None:
+        for action in made.actions:
+            lost = action.stuck.lost if isinstance(action, Watch) else None
+            if lost is not None and lost.resumed_step is not None and isinstance(action, Watch):
+                self._told(action.stuck.job_id, lost)
+
+    def _told(self, job_id: str, lost: LostWork) -> None:
+        runs, excuses = self.runs.get(job_id, []), ("slurm", "head", "clock", "kill", "lag")
+        if len(runs) < 2 or job_id in self.rested:
+            return
+        (began_s, done_s), (_, kept_s) = runs[-2:]
+        if not self.witness.chaos.was_calm_since(began_s - HELD_WITHIN_S, *excuses):
+            return
+        off_s = self.world.heartbeat_s + TOLD_LATE_S
+        if lost.step is None:
+            return  # it ended before anybody had looked
+        if not kept_s - off_s <= (lost.resumed_step or 0.0) <= kept_s + off_s:
+            raise self.broken(f"job {job_id} goes on after {kept_s:.0f} s, told was {lost}")
+        # A step takes a second.
+        again_s = max(lost.step - max(lost.resumed_step or 0.0, done_s), 0.0)
+        if abs(lost.redone_s - again_s) > STEPS_OFF_S:
+            raise self.broken(f"job {job_id} does {again_s:.0f} s again, told was {lost}")
