@@ -302,3 +302,48 @@ def test_what_kernel_and_slurm_say_is_believed_of_more_nodes_of_a_small_pool(
 
     assert len(learnt.pool_history.findings) == let_go
     assert [each.found for each in learnt.pool_history.stopped_checks] == [let_go]
+
+
+NAMES = ("ada", "grace", "linus", "barbara", "edsger", "john", "donald", "tony", "niklaus", "alan")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "by"),
+    [
+        ("NHC: the home of {} is stale", "NHC"),
+        ("NHC: {}'s home is stale", "NHC"),
+        ("tidegate-health: the home of {} is stale", "tidegate-health"),
+    ],
+)
+def test_a_program_that_says_another_sentence_of_each_node_is_one_check(
+    sentence: str, by: str
+) -> None:
+    seen = fleet([sick(f"i-{n}", sentence.format(name)) for n, name in enumerate(NAMES)])
+
+    made = plan(seen)
+    after = remembering(seen, made)
+
+    assert len(released(made)) == 2
+    assert [each.check for each in after.pool_history[0].stopped_checks] == [by]
+    assert overview(after, None).needs_a_look[0].startswith(f"pool t4: the check `{by}` may err")
+    gone = with_nodes(after, [sick("i-9", sentence.format("alan"))])
+    assert released(plan(gone)) == []
+    assert len(released(plan(lifted(gone)))) == 1
+
+
+def test_a_program_that_is_believed_no_more_does_not_stop_its_checks_that_have_names() -> None:
+    nodes = [sick(f"i-{n}", f"NHC: the home of {name} is stale") for n, name in enumerate(NAMES)]
+    seen = fleet(nodes)
+    after = remembering(seen, plan(seen))
+
+    other = with_nodes(after, [*nodes[2:], sick("i-1", CHECK)])
+
+    assert released(plan(other)) == ["i-1"]
+
+
+def test_the_kernels_and_slurms_own_words_are_counted_as_before() -> None:
+    """They are believed of five nodes, whatever stands behind them."""
+    for reason in ("tidegate-health: xid: Xid 79: it is gone", "Kill task failed"):
+        seen = fleet([sick(f"i-{n}", reason) for n in range(10)])
+
+        assert len(remembering(seen, plan(seen)).pool_history[0].findings) == 5

@@ -19,6 +19,7 @@ from tidegate.core.model.finding import (
     Finding,
     StoppedCheck,
     believed,
+    checker,
 )
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.snapshot import Snapshot
@@ -34,19 +35,17 @@ def with_findings(before: PoolHistory, ours: Sequence[Member], snapshot: Snapsho
     if history.excused and not any(each.instance_id in history.excused for each in ours):
         history = replace(history, excused=())
     known = {each.instance_id for each in history.findings} | set(history.excused)
-    stopped = {each.check for each in history.stopped_checks}
     for name in sorted(sick.keys() - known):
         found = _finding(sick[name], ours, snapshot)
-        if found.check in stopped:
+        if any(each.is_by(found.check) for each in history.stopped_checks):
             continue
         counting = _counting(history, found)
         most = max(each.pool_nodes for each in (*counting, found))
         if len(counting) < believed(most, is_check=is_a_check(found.check)):
             history = _noted(history, found)
         else:
-            stop = StoppedCheck(found.check, snapshot.now_s, len(counting), most)
+            stop = StoppedCheck(_checker(found.check), snapshot.now_s, len(counting), most)
             history = replace(history, stopped_checks=(*history.stopped_checks, stop))
-            stopped.add(found.check)
     return with_reboots(history, sick, ours, snapshot)
 
 
@@ -63,7 +62,7 @@ def stopped_by(member: Member, snapshot: Snapshot) -> StoppedCheck | None:
         return None
     assert member.node is not None, "Slurm knows whom it drains"
     check = check_of(member.node)
-    return next((each for each in history.stopped_checks if each.check == check), None)
+    return next((each for each in history.stopped_checks if each.is_by(check)), None)
 
 
 def stopped_checks(snapshot: Snapshot, fleet: Sequence[Member]) -> Iterator[str]:
@@ -122,13 +121,17 @@ def _is_found_sick(member: Member, snapshot: Snapshot) -> bool:
 
 def _lifted(history: PoolHistory, sick: Mapping[str, Member]) -> PoolHistory:
     """After a person's word: what its check has drained until now goes, and it counts anew."""
-    lifted = {each.check for each in history.stopped_checks if each.is_lifted}
+    lifted = [each for each in history.stopped_checks if each.is_lifted]
     if not lifted:
         return history
-    let_go = {n for n, each in sick.items() if each.node and check_of(each.node) in lifted}
+
+    def counts_anew(check: str) -> bool:
+        return any(each.is_by(check) for each in lifted)
+
+    let_go = {n for n, each in sick.items() if each.node and counts_anew(check_of(each.node))}
     return replace(
         history,
-        findings=tuple(each for each in history.findings if each.check not in lifted),
+        findings=tuple(each for each in history.findings if not counts_anew(each.check)),
         stopped_checks=tuple(each for each in history.stopped_checks if not each.is_lifted),
         excused=tuple(sorted(let_go | (set(history.excused) & sick.keys()))),
     )
@@ -136,8 +139,14 @@ def _lifted(history: PoolHistory, sick: Mapping[str, Member]) -> PoolHistory:
 
 def _counting(history: PoolHistory, found: Finding) -> list[Finding]:
     since_s = found.at_s - CHECK_COUNTS_S
-    same = (each for each in history.findings if each.check == found.check)
+    by = _checker(found.check)
+    same = (each for each in history.findings if _checker(each.check) == by)
     return [each for each in same if each.at_s > since_s]
+
+
+def _checker(check: str) -> str:
+    """Slurm's own words are no program's."""
+    return checker(check) if is_a_check(check) else check
 
 
 def _noted(history: PoolHistory, found: Finding) -> PoolHistory:

@@ -52,6 +52,20 @@ class StoppedCheck:
     of: int  #: how many the pool had
     is_lifted: bool = False  #: a person has said that it counts again; the next plan forgets it
 
+    def is_by(self, check: str) -> bool:
+        """Whether what this name found is its word too."""
+        return self.check in (check, checker(check))
+
+
+def checker(check: str) -> str:
+    """Who is believed or not: the check itself, where it has a name. A program that gives sentences
+    instead, each maybe another one (`dcgm: the disk of ada is full`), counts as one check.
+    """
+    program, _, name = check.partition(": ")
+    if check in KERNELS_WORDS or (name and " " not in name):
+        return check
+    return program if name else check.split(" ")[0]
+
 
 def believed(pool_nodes: int, *, is_check: bool) -> int:
     """Of how many nodes it is believed in a day, in a pool of so many. `is_check`: neither the

@@ -84,10 +84,10 @@ def _believed(history: PoolHistory, cluster: Cluster, now_s: float) -> Iterator[
     """What checks of health found lately that are believed. Where a task cannot be killed or an
     epilog fails it is the job's fault, and not the place's.
     """
-    stopped = {each.check for each in history.stopped_checks}
     of_health = (OUR_CHECKS, *cluster.health_reasons)
     for each in history.findings:
         is_late = each.at_s <= now_s - PLACE_COUNTS_S
-        is_believed = each.check not in stopped and each.check.startswith(of_health)
+        is_stopped = any(stop.is_by(each.check) for stop in history.stopped_checks)
+        is_believed = not is_stopped and each.check.startswith(of_health)
         if is_believed and not is_late:
             yield each
