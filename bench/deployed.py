@@ -25,7 +25,9 @@ from local.stack_world import StackWorld
 from local.waiting import eventually
 from tidegate.adapters.clock import SystemClock
 from tidegate.adapters.dynamodb import DynamoLedger
+from tidegate.agent.heartbeats import Heartbeats
 from tidegate.agent.loop import HEARTBEAT_S, Agent
+from tidegate.agent.lost_work import LostWorks
 from tidegate.agent.run import Service
 from tidegate.agent.watch import Waker
 from tidegate.ports.slurm import Slurm
@@ -161,10 +163,11 @@ def live(
     boot: Callable[[Sequence[str]], None] | None = None,
     cluster_file: Path = CLUSTER_FILE,
     heartbeat_s: float = HEARTBEAT_S,
+    shared_dir: Path | None = None,
 ) -> Iterator[Live]:
     """The stack, deployed; `boot` makes instances that the planner has bought join Slurm.
 
-    `boot` None: the planner is switched off.
+    `boot` None: the planner is switched off. `shared_dir`: where files of jobs are looked at.
     """
     timed = TimedSlurm(slurm)
     with (
@@ -181,7 +184,8 @@ def live(
             if boot is None:
                 _switch_planner_off(world)
             router.start()
-            with _agent(made, log, heartbeat_s), _booting(made, boot) if boot else nullcontext():
+            agent = _agent(made, log, heartbeat_s, shared_dir)
+            with agent, _booting(made, boot) if boot else nullcontext():
                 yield made
 
 
@@ -193,8 +197,10 @@ def _switch_planner_off(world: StackWorld) -> None:
 
 
 @contextmanager
-def _agent(made: Live, log: Path, heartbeat_s: float) -> Iterator[None]:
+def _agent(made: Live, log: Path, heartbeat_s: float, shared_dir: Path | None) -> Iterator[None]:
     world, clock = made.world, SystemClock()
+    heartbeats = Heartbeats(shared_dir) if shared_dir else None
+    lost_works = LostWorks(clock, shared_dir)
     agent = Agent(
         slurm=made.slurm,
         bus=world.bus,
@@ -203,9 +209,11 @@ def _agent(made: Live, log: Path, heartbeat_s: float) -> Iterator[None]:
         head_instance_id=world.head_id,
         agent_started_at_s=clock.now_s(),
         heartbeat_s=heartbeat_s,
+        beats=heartbeats or (lambda jobs: {}),
+        lost_works=lost_works,
     )
     with Waker(log) as waker:
-        service = Service(agent, world.bus, waker)
+        service = Service(agent, world.bus, waker, heartbeats=heartbeats, lost_works=lost_works)
         thread = threading.Thread(target=service.run)
         thread.start()
         try:

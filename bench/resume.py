@@ -174,7 +174,7 @@ def deployed() -> Iterator[Gang]:
             slurm.join(*(name for name in names if name not in gated))
             slurm.join(*(name for name in names if name in gated), is_drained=True)
 
-        with live(slurm.port, slurm.log, boot) as made:
+        with live(slurm.port, slurm.log, boot, shared_dir=slurm.folder) as made:
             found.append(Gang(slurm, made))
             yield found[0]
 

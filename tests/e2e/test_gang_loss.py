@@ -11,16 +11,27 @@ import pytest
 
 from bench.resume import PATIENCE_S, Gang, deployed
 from local.slurm.daemons import why_not_here
+from local.waiting import eventually
+from tidegate.core.model.job_files import LostWork
 
 NODES = 3
 PYTHON = os.environ.get("PYTHON_WITH_TORCH", "/usr/bin/python3")
 SCRIPT = "trap 'echo got >> {notes}' USR1; for i in $(seq 3000); do sleep 0.1; done"
+# The agent looks at the files every five seconds, and at Slurm at least every ten: five steps each.
+LOOK_STEPS = 50
 EXAMPLE = Path(__file__).parents[2] / "docs" / "experiments" / "auto_resume"
 
 
 def has_torch() -> bool:
     asked = [PYTHON, "-c", "import torch"]
     return subprocess.run(asked, capture_output=True, check=False).returncode == 0
+
+
+def _lost_by(gang: Gang) -> LostWork | None:
+    """As the ledger has it, once the next run has said where it goes on."""
+    view = gang.made.world.ledger().view()
+    told = [each.lost for each in view.stuck if each.job_id == gang.job_id]
+    return next((each for each in told if each and each.resumed_step is not None), None)
 
 
 @pytest.fixture(scope="module")
@@ -60,11 +71,18 @@ def test_a_training_goes_on_at_its_step_on_its_good_node_and_a_new_one(
     folder.mkdir()
     told = f"PYTHON={PYTHON},TRAIN={EXAMPLE}/{name},STEP_SECONDS=0.2"
     script = str(EXAMPLE / "train.sbatch")
-    asked = ("sbatch", "--parsable", "-o", f"{folder}/out", f"--export=ALL,{told}")
+    watched = f"--comment=tidegate:heartbeat={folder}/heartbeat@120"
+    asked = ("sbatch", "--parsable", "-o", f"{folder}/out", f"--export=ALL,{told}", watched)
     gang.job_id = gang.slurm.run(*asked, script, str(folder))
     first = gang.runs("the training runs", nodes=2)
     checkpoint = folder / "checkpoint"
     gang.made.until("it has a checkpoint", checkpoint.exists, PATIENCE_S)
+    beat = folder / "heartbeat"
+
+    def is_seen() -> bool:
+        return int(f"0{beat.read_text().removeprefix('step ').strip()}") >= LOOK_STEPS
+
+    gang.made.until("it has told steps for long enough to be seen", is_seen, PATIENCE_S)
     lost = max(first)
 
     # By name: a node that came for it would be open, and as good for the gang as its own.
@@ -85,4 +103,12 @@ def test_a_training_goes_on_at_its_step_on_its_good_node_and_a_new_one(
 
     gang.made.until("it tells its step", has_told, PATIENCE_S)
     assert steps[0] == 0 < steps[1]
+    work = eventually("it is told what it lost", lambda: _lost_by(gang), PATIENCE_S)
+    assert work is not None
+    assert work.gpus == 8
+    assert work.step is not None
+    assert steps[1] <= (work.resumed_step or 0.0) <= steps[1] + LOOK_STEPS
+    # Each step is kept: what was told last was done, and nothing is done again.
+    assert abs(work.step - steps[1]) <= LOOK_STEPS
+    assert work.redone_s < 1.0
     gang.slurm.cancel(gang.job_id, rival)
