@@ -10,7 +10,7 @@ _NODE_FILES = (
     *("checks.sh", "findings.sh", "xids", "neuron_errors", "device_errors"),
     *("health-check.sh", "health-watch.sh", "spot-watch.sh", "head-watch.sh"),
     *("job_credentials.py", "assume-role.sh", "gpu-use.sh", "efa-metrics.sh"),
-    *("neuron_metrics.py", "neuron-monitor.json"),
+    *("neuron_use.py", "neuron-monitor.json"),
     *("data-sets.sh", "tidegate-data.sh", "tidegate-import.sh"),
 )
 

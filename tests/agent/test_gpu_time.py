@@ -241,3 +241,18 @@ def test_a_day_that_an_older_agent_began_says_nothing_of_it(bench: Bench) -> Non
 
     assert bench.counted()["7", NODE] == (300.0, 360.0)
     assert used(bench)["7"] == (None, None)
+
+
+def test_neuron_devices_that_a_job_does_not_compute_on_idle(tmp_path: Path) -> None:
+    of = started(7, NODE, gpus=4)
+    bench = Bench(tmp_path, replace(of, shape=replace(of.shape, gres="neuron")))
+    for used_now in ({5: 97, 2: 4}, {5: 97}, {}, {9: 5}):
+        bench.pass_by(60.0)
+        bench.samples = {NODE: GpuUseSample(bench.clock.now, (), {"7": used_now, "8": {0: 1}})}
+        bench.times(bench.jobs, bench.samples)
+
+    assert bench.counted() == {("7", NODE): (60.0 * (3 + 3 + 4 + 3), 4 * 240.0)}
+    assert used(bench) == {"7": ("4", str(1 << 5 | 1 << 9))}
+    bench.samples = {NODE: GpuUseSample(bench.clock.now, (), {"7": dict.fromkeys(range(5), 90)})}
+    bench.pass_by(60.0)
+    assert bench.counted()["7", NODE][1] == 960.0, "more than it holds is nothing to believe"

@@ -63,6 +63,24 @@ def test_one_that_works_again_is_told_no_more(tmp_path: Path) -> None:
     assert not bench.told()
 
 
+def test_a_job_whose_neuron_devices_do_nothing_is_told_of_like_one_with_gpus(
+    tmp_path: Path,
+) -> None:
+    of = job(7, gpus=2, on=[NODE])
+    of = replace(of, shape=replace(of.shape, gres="neuron"))
+    bench = Bench(tmp_path, of, replace(of, job_id="8"))
+
+    bench.minutes(6, "7 of", "8 of 3:97")
+    assert bench.told() == {"7": GpuUse(100_020.0)}
+
+    bench.minutes(1, "7 of 0:5 1:80", "8 of 3:97")
+    assert not bench.told()
+    bench.minutes(10, "7 of 0:3", "8 of 3:97")
+    assert bench.told()["7"].below_since_s(5) < bench.clock.now - 500.0
+    bench.minutes(1, "7 -", "8 -")
+    assert not bench.told()
+
+
 @pytest.mark.parametrize("why", ["stale", "no line", "not known", "gone", "restarted", "late"])
 def test_what_nobody_knows_begins_anew(tmp_path: Path, why: str) -> None:
     bench = Bench(tmp_path, job(7, on=[NODE]))
@@ -111,7 +129,10 @@ def test_all_nodes_of_a_job_have_to_say_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "\n", "12\n7 0", "12\n7 0 0\n", "12\n7 1000\n", "x\n7 0\n", "12\n7_1 0\n", "12\n7 -1\n"],
+    [
+        *("", "\n", "12\n7 0", "12\n7 0 0\n", "12\n7 1000\n", "x\n7 0\n", "12\n7_1 0\n"),
+        *("12\n7 -1\n", "12\n7 of 0\n", "12\n7 of 64:1\n", "12\n7 of 0:1000\n", "12\n7 of 0:1"),
+    ],
 )
 def test_half_a_file_is_none(tmp_path: Path, text: str) -> None:
     path = tmp_path / NODE

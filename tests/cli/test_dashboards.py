@@ -37,8 +37,8 @@ from tidegate.service.control import Round
 from tidegate.service.outcome import Outcome
 from tidegate.service.samples import look_samples
 from userdata.monitoring import METRICS_DIR, Monitoring, prometheus_config, prometheus_rules
-from userdata.node.neuron_metrics import Errors
-from userdata.node.neuron_metrics import metrics as neuron_metrics
+from userdata.node.neuron_use import Errors
+from userdata.node.neuron_use import metrics as neuron_metrics
 
 HEAD_MACHINE = """\
 node_load1 0.4
@@ -55,7 +55,7 @@ node_cpu_seconds_total{{cpu="0",mode="idle"}} 99
 tidegate_efa_tx_bytes_total 12345
 tidegate_efa_retrans_timeout_events_total 2
 tidegate_efa_unresponsive_remote_events_total 1
-{neuron_metrics(report([program({0: 42.0}, gib={0: 3})]), Errors())}
+{neuron_metrics(report([program({0: 42.0}, gib={0: 3})]), Errors(), lambda pid: "8")}
 """
 # As dcgm-exporter writes them by default, with --hpc-job-mapping-dir.
 GPU_LABELS = (

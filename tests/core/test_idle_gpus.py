@@ -304,6 +304,27 @@ def test_a_gpu_of_which_nobody_tells_may_be_the_one_that_computes() -> None:
     assert use_now(spread, {"i-1": two, "i-2": one}, NOW_S) == 0
 
 
+def test_of_neuron_devices_those_that_a_job_does_not_compute_on_do_nothing() -> None:
+    of = job(9, gpus=4, on=["i-1"])
+    of = replace(of, shape=replace(of.shape, gres="neuron"))
+
+    def now(job_of: Job, **told: dict[int, int]) -> int | None:
+        uses = (("9", None),) if not told else ()
+        devices = {job_id.removeprefix("j"): used for job_id, used in told.items()}
+        return use_now(job_of, {"i-1": GpuUseSample(NOW_S, uses, devices)}, NOW_S)
+
+    assert now(of, j9={}) == 0
+    assert now(of, j9={3: 40}, j8={0: 90}) == 40
+    assert now(of, j8={0: 90}) is None
+    assert now(of) is None, "a program of nobody's computes there"
+    assert now(of, j9=dict.fromkeys(range(5), 0)) is None, "more than it holds"
+    assert now(job(9, gpus=4, on=["i-1"]), j9={}) is None, "of GPUs each is told"
+    two = replace(of, nodes=2, node_names=("i-1", "i-2"))
+    quiet, busy = (GpuUseSample(NOW_S, (), {"9": used}) for used in ({}, {5: 7}))
+    assert use_now(two, {"i-1": quiet, "i-2": busy}, NOW_S) == 7
+    assert use_now(two, {"i-1": quiet, "i-2": quiet}, NOW_S) == 0
+
+
 def test_what_is_remembered_answers_for_every_threshold() -> None:
     use = None
     said = [(0, 99), (60, 20), (120, 4), (180, 9), (240, 0), (300, 4)]

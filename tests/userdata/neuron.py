@@ -10,7 +10,11 @@ GIB = 1 << 30
 
 
 def program(
-    use_percent: Mapping[int, float], *, gib: Mapping[int, int] | None = None, error: str = ""
+    use_percent: Mapping[int, float],
+    *,
+    gib: Mapping[int, int] | None = None,
+    error: str = "",
+    pid: int = 4711,
 ) -> dict[str, Any]:
     """One that has these NeuronCores. `gib`: of memory for it on their devices."""
     cores = {
@@ -27,8 +31,8 @@ def program(
         "usage_breakdown": {"host": {"tensors": 0}, "neuroncore_memory_usage": held},
     }
     return {
-        "pid": 4711,
-        "neuron_runtime_tag": "4711",
+        "pid": pid,
+        "neuron_runtime_tag": str(pid),
         "error": error,
         "report": {
             "neuroncore_counters": {"period": 30.0, "neuroncores_in_use": cores, "error": ""},

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tidegate.agent.users import own_folder, replace_if_changed
-from tidegate.core.interruption.gpu_use import SILENT_S, GpuUseSample
+from tidegate.core.interruption.gpu_use import SILENT_S, GpuUseSample, told_of
 from tidegate.core.model.errors import BadConfig
 from tidegate.core.model.gpu_use import IDLE_PERCENT
 from tidegate.core.model.slurm import Job
@@ -56,11 +56,11 @@ class Count:
     gpus: int = 0
     used: int | None = 0
 
-    def after(self, uses: Sequence[int | None], new_s: float) -> "Count":
-        """With what the node tells of each of the job's GPUs, always in the same order."""
-        known = [use for use in uses if use is not None]
+    def after(self, uses: Mapping[int, int | None], new_s: float) -> "Count":
+        """With what the node tells of each of the job's GPUs, by a number that it keeps."""
+        known = [use for use in uses.values() if use is not None]
         idle_s = new_s * sum(use < IDLE_PERCENT for use in known)
-        bits = sum(1 << n for n, use in enumerate(uses) if use is None or use >= IDLE_PERCENT)
+        bits = sum(1 << n for n, use in uses.items() if use is None or use >= IDLE_PERCENT)
         if self.gpus not in (0, len(uses)):
             bits = (1 << max(self.gpus, len(uses))) - 1  # which is which nobody knows any more
         return Count(
@@ -123,14 +123,16 @@ class GpuTimes:
         return min(since_s if 0 < since_s <= LATE_S else MINUTE_S, watch_s - last[1])
 
     def _count(self, name: str, told: GpuUseSample, new_s: float, jobs: Mapping[str, Job]) -> None:
-        for job_id in dict.fromkeys(job_id for job_id, _ in told.uses):
+        for job_id in dict.fromkeys((*(job_id for job_id, _ in told.uses), *told.devices)):
             job = jobs.get(job_id)
             # What a node said before this run began was of another one.
             if job is None or name not in job.node_names or not job.started_at_s:
                 continue
             if told.at_s < job.started_at_s:
                 continue
-            uses = [use for each, use in told.uses if each == job_id]
+            uses = told_of(job, told)
+            if not uses:
+                continue
             counts = self._day(day_of(self.clock.now_s()).name)
             run = (job_id, name, round(job.started_at_s))
             before = counts.get(run, Count())

@@ -33,6 +33,8 @@ FORGOTTEN_AFTER_S = 86_400.0
 
 _FIRST = re.compile(r"[0-9]{1,12}", re.ASCII)
 _USE = re.compile(r"([0-9]{1,12}) (?:([0-9]{1,3})|-)", re.ASCII)
+# Of a job on a node with Neuron devices: the number of each that it computes on, and its percent.
+_DEVICES = re.compile(r"([0-9]{1,12}) of((?: [0-5]?[0-9]:[0-9]{1,3})*)", re.ASCII)
 
 logger = logging.getLogger(__name__)
 
@@ -124,11 +126,19 @@ def sample(path: Path) -> GpuUseSample | None:
 
 def _sample(text: str) -> GpuUseSample | None:
     first, *rest = text.splitlines() or [""]
-    found = [_USE.fullmatch(line) for line in rest]
     if not _FIRST.fullmatch(first) or not text.endswith("\n"):
         return None
-    uses = [(each[1], int(each[2]) if each[2] else None) for each in found if each]
-    return GpuUseSample(float(first), tuple(uses)) if len(uses) == len(rest) else None
+    uses: list[tuple[str, int | None]] = []
+    devices: dict[str, dict[int, int]] = {}
+    for line in rest:
+        if found := _USE.fullmatch(line):
+            uses.append((found[1], int(found[2]) if found[2] else None))
+        elif found := _DEVICES.fullmatch(line):
+            parts = (each.split(":") for each in found[2].split())
+            devices[found[1]] = {int(number): int(percent) for number, percent in parts}
+        else:
+            return None
+    return GpuUseSample(float(first), tuple(uses), devices)
 
 
 def _forget(folder: Path, now_s: float) -> None:

@@ -9,21 +9,17 @@ readonly EXPORTER_OPTIONS=/etc/default/prometheus-node-exporter
 # A file system that hangs must not hang a scrape. Overlays of containers lie at paths left out anyway.
 readonly NO_DISKS="--collector.filesystem.fs-types-exclude=nfs|lustre|fuse|tmpfs|ramfs|squashfs|autofs"
 readonly EFA_UNIT=/etc/systemd/system/tidegate-efa-metrics.service METRICS=/run/tidegate/metrics
-readonly NEURON_UNIT=/etc/systemd/system/tidegate-neuron-metrics.service
+readonly NEURON_UNIT=/etc/systemd/system/tidegate-neuron-use.service
 readonly GPU_UNIT=/etc/systemd/system/tidegate-gpu-metrics.service GPU_JOBS=/run/tidegate/gpu-jobs
 
 # A processor has eight series, and a large node 192 processors: its load says enough.
 exporter_options() {
     local of_files=''
-    if ((EFA > 0)) || [[ -n $(neuron_monitor) ]]; then
+    # What the stage gpu_use starts tells of Neuron devices there.
+    if ((EFA > 0)) || [[ -e $NEURON_UNIT ]]; then
         of_files=" --collector.textfile --collector.textfile.directory=$METRICS"
     fi
     printf 'ARGS="%s"' "--collector.disable-defaults --collector.loadavg --collector.meminfo --collector.filesystem $NO_DISKS --collector.netdev$of_files"
-}
-
-# AWS's package puts it where no service looks.
-neuron_monitor() {
-    [[ $GRES != neuron ]] || PATH=$PATH:/opt/aws/neuron/bin type -P neuron-monitor || true
 }
 
 efa_unit() {
@@ -33,18 +29,6 @@ Description=Tidegate: metrics of EFA
 [Service]
 ExecStart=/bin/bash $PWD/files/efa-metrics.sh $METRICS/efa.prom
 Restart=on-failure
-RestartSec=30
-Nice=10
-EOF_UNIT
-}
-
-neuron_unit() {
-    cat <<EOF_UNIT
-[Unit]
-Description=Tidegate: metrics of Neuron devices
-[Service]
-ExecStart=$(command -v python3) $PWD/files/neuron_metrics.py $METRICS/neuron.prom $(neuron_monitor) -c $PWD/files/neuron-monitor.json
-Restart=always
 RestartSec=30
 Nice=10
 EOF_UNIT
@@ -74,14 +58,6 @@ tell_efa() {
     systemctl restart tidegate-efa-metrics || echo "the metrics of EFA do not start"
 }
 
-tell_neuron() {
-    [[ -n $(neuron_monitor) ]] || return 0
-    install -d -m 755 "$METRICS"
-    neuron_unit | put_file "$NEURON_UNIT" 644
-    systemctl daemon-reload
-    systemctl restart tidegate-neuron-metrics || echo "the metrics of Neuron devices do not start"
-}
-
 # Once a boot: whether they run, nobody waits for.
 check() {
     [[ -e $RUN_DIR/exporters ]]
@@ -90,7 +66,6 @@ check() {
 apply() {
     if command -v prometheus-node-exporter >/dev/null; then
         tell_efa
-        tell_neuron
         put_file "$EXPORTER_OPTIONS" 644 <<<"$(exporter_options)"
         systemctl restart prometheus-node-exporter || echo "the node exporter does not start"
     fi

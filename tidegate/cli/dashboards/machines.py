@@ -68,8 +68,8 @@ GPUS = Board(
         ),
         Panel(
             "GPUs that idle in jobs, by partition",
-            "How many GPUs of running jobs were used for less than 5 %, of those that nodes tell"
-            " of. tidegate cost --by user says whose.",
+            "How many GPUs and Neuron devices of running jobs were used for less than 5 %, of those"
+            " that nodes tell of. tidegate cost --by user says whose.",
             (
                 Query(
                     "sum by (partition)"
@@ -132,6 +132,21 @@ GPUS = Board(
                 ),
             ),
             empty=NO_NEURON,
+        ),
+        Panel(
+            "jobs with the idlest Neuron devices",
+            "Mean of the last hour of the devices on which each job computes or has data, the ten"
+            " lowest. `tidegate status` also names jobs without a program.",
+            (
+                Query(
+                    "bottomk(10, avg by (hpc_job)"
+                    f' (avg_over_time(tidegate_neuron_use_ratio{{{OF},hpc_job!=""}}[1h])))',
+                    "job {{hpc_job}}",
+                ),
+            ),
+            Unit.RATIO,
+            kind="bargauge",
+            empty="no job is measured",
         ),
         Panel(
             "memory of Neuron devices in use, by pool",

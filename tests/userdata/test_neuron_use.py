@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from tests.userdata.neuron import GIB, device, program, report
-from userdata.node.neuron_metrics import Errors, metrics
+from userdata.node.neuron_use import Errors, metrics
 
 NODE = Path(__file__).parents[2] / "userdata" / "node"
-SCRIPT, STAGE = NODE / "neuron_metrics.py", NODE / "exporters.sh"
+SCRIPT, STAGE = NODE / "neuron_use.py", NODE / "gpu_use.sh"
 
 
 def told(of: dict[str, Any], errors: Errors | None = None) -> dict[str, float]:
@@ -115,7 +115,8 @@ def running(tmp_path: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
 
 
 def start(tmp_path: Path, script: Path, then: str) -> subprocess.Popen[bytes]:
-    words = [sys.executable, str(script), str(tmp_path / "x.prom"), *monitor(tmp_path, then)]
+    paths = (script, tmp_path / "x.prom", tmp_path / "jobs", tmp_path / "gpu-use.sh")
+    words = [sys.executable, *map(str, paths), *monitor(tmp_path, then)]
     return subprocess.Popen(words, stderr=subprocess.PIPE)
 
 
@@ -150,23 +151,35 @@ def test_a_monitor_that_is_silent_is_ended(
     assert not (tmp_path / "x.prom").exists()
 
 
-@pytest.mark.parametrize(("gres", "is_told"), [("gpu", False), ("neuron", True)])
-def test_node_exporter_reads_the_file_where_there_are_devices(
-    tmp_path: Path, gres: str, is_told: bool
-) -> None:
+@pytest.mark.parametrize(("gres", "is_there"), [("gpu", False), ("neuron", True)])
+def test_it_runs_where_there_are_devices(tmp_path: Path, gres: str, is_there: bool) -> None:
     (tmp_path / "neuron-monitor").write_text("#!/bin/sh\n")
     (tmp_path / "neuron-monitor").chmod(0o755)
-    line = f"EFA=0 GRES={gres} PATH=$PATH:{tmp_path}; source {STAGE}; exporter_options; echo; "
+    line = f"GRES={gres} PATH=$PATH:{tmp_path}; source {STAGE}; neuron_monitor; neuron_unit"
+
+    said = subprocess.check_output(["bash", "-euo", "pipefail", "-c", line], text=True)
+
+    found, _, unit = said.partition("[Unit]")
+    assert found.strip() == (f"{tmp_path}/neuron-monitor" if is_there else "")
+    (words,) = [each.split() for each in unit.splitlines() if each.startswith("ExecStart=")]
+    assert (f"{tmp_path}/neuron-monitor" in words) == is_there
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_node_exporter_reads_the_file_where_it_is_written(tmp_path: Path, is_told: bool) -> None:
+    unit = tmp_path / "tidegate-neuron-use.service"
+    if is_told:
+        unit.touch()
+    text = (NODE / "exporters.sh").read_text()
+    text = text.replace("/etc/systemd/system/tidegate-neuron-use.service", str(unit))
 
     said = subprocess.check_output(
-        ["bash", "-euo", "pipefail", "-c", line + "neuron_unit"], text=True
-    ).splitlines()
+        ["bash", "-euo", "pipefail", "-c", f"EFA=0\n{text}\nexporter_options"], text=True
+    )
 
     folder = "--collector.textfile.directory="
-    found = [each.removeprefix(folder) for each in said[0].strip('"').split() if folder in each]
-    (words,) = [each.split() for each in said if each.startswith("ExecStart=")]
-    assert found == ([str(Path(words[2]).parent)] if is_told else [])
-    assert (f"{tmp_path}/neuron-monitor" in words) == is_told
+    found = [each.removeprefix(folder) for each in said.strip('"').split() if folder in each]
+    assert found == (["/run/tidegate/metrics"] if is_told else [])
 
 
 def test_of_each_program_and_device_what_is_told_is_asked_for() -> None:
