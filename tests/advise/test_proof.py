@@ -4,12 +4,13 @@ from functools import cache
 
 import pytest
 
-from bench.sacct_history import DAY_S, ran, text, tres
+from bench.sacct_history import DAY_S, MONDAY_S, ran, text, tres
+from tidegate.cli.advice_table import table
 from tidegate.sim.advise.classes import ClassKey, Proposal, Silent
 from tidegate.sim.advise.fitting import on_its_gpus
 from tidegate.sim.advise.proof import Studied
 from tidegate.sim.advise.saving import saving_of
-from tidegate.sim.advise.usage import read_usage
+from tidegate.sim.advise.usage import parted, read_usage
 from tidegate.sim.replay.trace import read_trace
 from tidegate.sim.replay.world import Setting
 from tidegate.wire.config import parse_cluster
@@ -26,6 +27,8 @@ prices_usd_per_hour:
   g5.xlarge: {{on-demand: 1.00}}
   g5.8xlarge: {{on-demand: 2.50}}
   g4dn.xlarge: {{on-demand: 0.50}}
+  inf2.xlarge: {{on-demand: 0.80}}
+  inf2.24xlarge: {{on-demand: 6.50}}
 """
 
 
@@ -165,6 +168,38 @@ def test_only_the_dearest_are_played_and_the_others_are_counted():
 
     assert [one.proposal.key.user for one in found.advice] == ["ada"]
     assert (Silent.CHEAP, 1, 20) in found.silent
+
+
+def neuron_history(days=10):
+    """Four jobs of an hour a day with six Neuron devices, of which each uses one, as nodes tell."""
+    rows = []
+    for number in range(4 * days):
+        began_s = number * DAY_S / 4
+        rows += ran(str(number + 1), began_s, cpus=2, gpus=6, memory_gib=6, used=tres(memory_gib=5))
+        told = f"{number + 1}|i-0123456789abcdef0|{MONDAY_S + began_s:.0f}|18000|21600|6|8"
+        rows.append(f"%2026-03-02|{told}")
+    return [each.replace("gres/gpu=", "gres/neuron=") for each in rows]
+
+
+def test_neuron_devices_that_nobody_used_brought_jobs_to_a_dearer_type():
+    plain, told = parted(text(neuron_history()))
+    trace = read_trace(plain)
+    runs = read_usage(plain, trace, sums_gpus=True, gpus_told=told)
+    of = fleet(OTHER, "inf2.xlarge", "inf2.24xlarge")
+    setting = Setting(boot_s=30.0, heartbeat_s=3600.0)
+
+    found = Studied(runs, trace, of, setting).advised()
+
+    (one,) = found.advice
+    assert one.types == ("inf2.24xlarge", "inf2.xlarge"), "on no GPU, whatever it costs"
+    assert one.proposal.options.startswith("--gres=neuron:1")
+    assert "asks 6 neuron devices, used at most 1 of them" in one.proposal.findings[0].sentence
+    assert one.saving.usd == pytest.approx(found.usd * (6.5 - 0.8) / 6.5, rel=0.01)
+    assert trace.jobs[0].gpus == 6
+    made = table(
+        found.advice, (), runs, starts_at_s=MONDAY_S, now_s=MONDAY_S + 11 * DAY_S, max_age_days=60
+    )
+    assert made.rows == (), "what slurmctld runs at a submission would not know it"
 
 
 def test_a_saving_that_hangs_on_one_day_is_not_sure():

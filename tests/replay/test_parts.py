@@ -202,7 +202,7 @@ def test_others_are_not_modelled_with_parts_of_gpus(on):
 
 
 def test_a_column_of_no_gres_is_a_broken_line():
-    with pytest.raises(BadTrace, match="line 2: gres must be gpu, shard or mps, is 'tpu'"):
+    with pytest.raises(BadTrace, match="line 2: gres must be gpu, neuron, shard or mps, is 'tpu'"):
         trace("0 60 1 1 gpu - tpu")
 
 
@@ -213,7 +213,7 @@ AT = "2026-01-01T08:00:00|2026-01-01T08:00:00|2026-01-01T09:00:00|COMPLETED|gpu|
 @pytest.mark.parametrize(
     ("tres", "reason"),
     [
-        ("gres/gpu=1,gres/shard=2", "GPUs in two ways at once, whole and shared"),
+        ("gres/gpu=1,gres/shard=2", "devices in two ways at once, as whole and shared GPUs"),
         (
             "gres/gpu=3,gres/gpu:3g.40gb=2,gres/gpu:4g.40gb=1",
             "MIG instances of several types for one job",

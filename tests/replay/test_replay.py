@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -71,6 +72,28 @@ def test_one_job_waits_for_its_boot_and_pays_until_its_node_has_idled():
     assert ended.outcome.by_pool == (("gpu on-demand", ended.outcome.cost_usd),)
     assert ended.outcome.gpu_hours_used == pytest.approx(1.0)
     assert sum(usd for _, usd in as_days(ended.world)) == pytest.approx(ended.outcome.cost_usd)
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_no_job_runs_on_devices_of_another_kind(policy: str):
+    """Both kinds in one pool: a Neuron device costs less than a GPU, and is no GPU."""
+    text = FILE.replace("g5.48xlarge]", "g5.48xlarge, inf2.xlarge, inf2.48xlarge]")
+    text = text.replace("MARKET", "on-demand").replace("EXTRA", "")
+    prices = "  inf2.xlarge: {on-demand: 0.1}\n  inf2.48xlarge: {on-demand: 1.2}\n"
+    of = parse_cluster(text + prices, "lab").cluster
+    rows = [f"j{n},{n * 200},{600 + n * 7919 % 900},{1 + n % 2},1,gpu\n" for n in range(24)]
+    jobs = read_trace(HEADER + "".join(rows)).jobs
+    mixed = [replace(job, gres=("gpu", "neuron")[n % 2]) for n, job in enumerate(jobs)]
+
+    ended = replay(Trace(tuple(mixed)), of, EXACT, policy)
+
+    ran = [(run.job.gres, run.first_on.instance_type) for run in ended.world.runs if run.first_on]
+    kinds = {(gres, name.startswith("inf2")) for gres, name in ran}
+    assert kinds <= {("gpu", False), ("neuron", True)}
+    assert kinds
+    if ended.outcome.jobs_ended == len(mixed):  # others buy one type
+        on_gpus_usd = sum(job.gpus_total * job.duration_s / 3600 for job in mixed[::2])
+        assert on_gpus_usd < ended.outcome.bound_usd <= ended.outcome.cost_usd
 
 
 def test_the_bound_counts_only_the_gpus_that_a_job_asked_for():

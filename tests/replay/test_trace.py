@@ -81,6 +81,14 @@ def test_sacct_gives_each_job_with_what_a_node_of_it_needs():
     assert read_trace(SACCT + sacct()).jobs[0].gpu_type == "a10g"
 
 
+def test_sacct_gives_neuron_devices_as_what_they_are():
+    asked = "cpu=64,gres/neuron:trainium=32,gres/neuron=32,mem=100G,node=2"
+    job = read_trace(SACCT + sacct(NNodes="2", ReqTRES=asked)).jobs[0]
+
+    assert (job.gres, job.gpus, job.gpus_total, job.gpu_type) == ("neuron", 16, 32, "trainium")
+    assert read_trace(SACCT + sacct()).jobs[0].gres == "gpu"
+
+
 def test_sacct_lines_that_are_no_work_are_counted_by_what_they_are():
     text = SACCT + "".join(
         (

@@ -69,8 +69,13 @@ def table(
     max_age_days: int,
 ) -> Table:
     """`before`: what is followed now. `starts_at_s`: of the history; None: all of it counts."""
-    # Whether a program runs on a part of a GPU is for a person to try.
-    new = [row(each, now_s) for each in advice if each.proposal.part is None]
+    # Whether a program runs on a part of a GPU is for a person to try, and what slurmctld runs at a
+    # submission knows GPUs alone.
+    new = [
+        row(each, now_s)
+        for each in advice
+        if each.proposal.part is None and each.proposal.key.gres == "gpu"
+    ]
     said = {(each.family, each.asks) for each in new}
     kept: list[AdviceRowModel] = []
     ended: list[tuple[AdviceRowModel, str]] = []

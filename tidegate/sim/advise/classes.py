@@ -126,7 +126,8 @@ class Proposal:
     def options(self) -> str:
         said = []
         codes = {each.code for each in self.findings}
-        kind = f"gpu:{self.gpu_type}" if self.gpu_type else "gpu"
+        gres = self.key.gres
+        kind = f"{gres}:{self.gpu_type}" if self.gpu_type else gres
         if self.part:
             said.append(f"--gres={self.part.request}")
         elif Asks.GPUS in codes or self.gpu_type != self.key.gpu_type:
@@ -296,6 +297,10 @@ class _Sized:
     def _said(self, what: str, used: str, instead: str) -> str:
         return f"asks {what}, used at most {used} in {len(self.runs)} runs: {instead} would do"
 
+    @property
+    def _called(self) -> str:
+        return "GPUs" if self.key.gres == "gpu" else f"{self.key.gres} devices"
+
     def gpus(self, gpu_memory_mib: int) -> tuple[int, Finding | None]:
         asked = self.key.gpus
         did = self._most([run.used.gpus for run in self.runs])
@@ -303,7 +308,9 @@ class _Sized:
         if asked and touched is not None:
             # Whole GPUs, each looked at in every minute: nothing is added to what was counted.
             least = max(int(touched), ceil(did or 0.0))
-            text = self._said(f"{asked} GPUs", f"{int(touched)} of them", f"{least or 'none'}")
+            text = self._said(
+                f"{asked} {self._called}", f"{int(touched)} of them", f"{least or 'none'}"
+            )
             return (asked, None) if least >= asked else (least, Finding(Asks.GPUS, text))
         held_mib = self._most([run.used.gpu_memory_mib for run in self.runs])
         if not asked or did is None or held_mib is None or not gpu_memory_mib:

@@ -286,4 +286,5 @@ def _sum(jobs: Sequence[Job]) -> Shape:
         gpu_type=max(shape.gpu_type for shape in shapes),
         cpus=sum(shape.cpus for shape in shapes),
         memory_mib=sum(shape.memory_mib for shape in shapes),
+        gres=max((shape.gres for shape in shapes if shape.gpus), default="gpu"),
     )

@@ -9,6 +9,7 @@ from tidegate.core.model.ec2 import Market
 from tidegate.core.model.frozen import frozen
 from tidegate.sim.replay.meters import launches_over_budget
 from tidegate.sim.replay.state import EPOCH_S, Machine, Run
+from tidegate.sim.replay.trace import NEURON
 from tidegate.sim.replay.world import BILLED_LEAST_S, World
 
 HOUR_S = 3600.0
@@ -98,6 +99,8 @@ def _usd_per_unit(run: Run, cluster: Cluster) -> float | None:
     for pool in cluster.pools:
         for of in pool.instance_types:
             if lacks(shape, of):
+                continue
+            if shape.gpus and (shape.gres == NEURON) != (of.gres == NEURON):
                 continue
             # Of each device that it asks for; of one that is a GPU, or alike with all others, 1.
             device = part_of_gpu(shape, of) / max(shape.gpus, 1) or 1.0

@@ -7,7 +7,7 @@ from tidegate.core.model.ec2 import InstanceType, Offering
 from tidegate.core.model.slurm import Job, Shape
 from tidegate.sim.replay.parts import Cut, Shared, parts_of, whole_gpus
 from tidegate.sim.replay.steps import Steps
-from tidegate.sim.replay.trace import TraceJob
+from tidegate.sim.replay.trace import NEURON, TraceJob
 
 # A Monday. The history's second 0.
 EPOCH_S = 1_699_833_600.0
@@ -147,6 +147,7 @@ class Machine:
             of.gpus >= shape.gpus
             and of.cpus >= shape.cpus
             and of.slurm_memory_mib >= shape.memory_mib
+            and (not shape.gpus or (shape.gres == NEURON) == (of.gres == NEURON))
             and (not shape.gpu_type or not shape.gpus or shape.gpu_type == of.gpu_type)
         )
 

@@ -24,6 +24,9 @@ SACCT_COMMAND = (
     "ReqTRES,Timelimit,User,Account,Constraints"
 )
 
+# A GRES that runs no job that asks for GPUs, and the other way round.
+NEURON = "neuron"
+
 # A clock that was wrong once, or a start of 1970, makes decades of it; they are not played.
 MAX_JOB_DAYS = 366
 MAX_SPAN_DAYS = 5 * 366
@@ -218,9 +221,10 @@ def _csv_job(values: Mapping[str, str]) -> TraceJob:
 
 
 def _gres(text: str) -> str:
-    if text in ("", GPU, *SHARED_GRES):
+    if text in ("", GPU, NEURON, *SHARED_GRES):
         return text or GPU
-    raise BadLine(f"gres must be {GPU}, {' or '.join(SHARED_GRES)}, is {cut(text)!r}")
+    named = ", ".join((GPU, NEURON, *SHARED_GRES[:-1]))
+    raise BadLine(f"gres must be {named} or {SHARED_GRES[-1]}, is {cut(text)!r}")
 
 
 def _seconds(values: Mapping[str, str], name: str) -> float:
@@ -324,10 +328,10 @@ def _devices(tres: Mapping[str, str]) -> tuple[str, int, str]:
     Slurm tells types where AccountingStorageTRES names them (slurm.conf(5)); MIG instances are
     GPUs of such a type. Source: tests/contracts/test_parts_accounting.py.
     """
-    each = [(gres, *_of_gres(tres, gres)) for gres in (GPU, *SHARED_GRES)]
+    each = [(gres, *_of_gres(tres, gres)) for gres in (GPU, NEURON, *SHARED_GRES)]
     asked = [(gres, total, types) for gres, total, types in each if total]
     if len(asked) > 1:
-        raise _Skip("GPUs in two ways at once, whole and shared")
+        raise _Skip("devices in two ways at once, as whole and shared GPUs")
     gres, total, types = asked[0] if asked else (GPU, 0, [])
     if len(types) > 1 and any(map(named_profile, types)):
         raise _Skip("MIG instances of several types for one job")
