@@ -88,6 +88,8 @@ def test_what_a_zone_does_not_sell_is_not_bought_there() -> None:
     no_spot = Offering("g5.12xlarge", "eu-west-1b", Market.SPOT)
     assert {offering: steps.at(0.0) for offering, steps in there.absent.items()} == {no_spot: 0.0}
     assert there.cluster.prices[replace(no_spot, instance_type="g5.xlarge")] == 0.21
+    less = moved(replace(of, discount=0.1), told, {("g5.xlarge", Market.SPOT): 0.01})
+    assert less.cluster.prices[replace(no_spot, instance_type="g5.xlarge")] == 0.19
 
 
 def test_it_is_told_in_sentences(lab: Path) -> None:

@@ -53,6 +53,14 @@ def test_the_market_decides_what_the_file_leaves_open_and_the_disk_is_added() ->
     }
 
 
+def test_a_contract_takes_its_part_off_what_ec2_asks_and_off_nothing_beside() -> None:
+    priced = at_market(replace(left_open(0.02), discount=0.1), SEEN, NOW_S)
+
+    assert priced.prices[SPOT] == pytest.approx(0.35 * 0.9 + 0.02)
+    assert priced.prices[ON_DEMAND] == pytest.approx(0.6 * 0.9 + 0.02)
+    assert at_market(replace(cluster(), discount=0.1), SEEN, NOW_S).prices == cluster().prices
+
+
 def test_a_price_of_the_file_holds_whatever_the_market_says() -> None:
     assert at_market(cluster(), SEEN, NOW_S) == cluster()
 

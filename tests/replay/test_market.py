@@ -115,6 +115,18 @@ def test_the_planner_knows_the_mean_of_prices_that_change():
     assert of({"spot_price_history.json": prices}).cluster.prices[XLARGE] == pytest.approx(1.75)
 
 
+def test_a_contract_takes_its_part_off_what_aws_prints_and_not_off_the_file_s_own():
+    prices = history(("2026-03-02T00:00:00Z", "0.5"), ("2026-03-02T01:00:00Z", "0.75"))
+    under_contract = replace(cluster(market="spot"), discount=0.2)
+
+    def price(**files: str) -> float:
+        named = {name.replace("__", "."): text for name, text in files.items()}
+        return conditions(under_contract, "us-east-1", named).prices[XLARGE].at(0)
+
+    assert price(spot_price_history__json=prices) == pytest.approx(0.4)
+    assert price(spot_prices__csv=PRICED.replace("x,y,1", "g5.xlarge,us-east-1a,0.5")) == 0.5
+
+
 def test_a_history_without_a_start_begins_with_its_first_day_in_utc():
     prices = history(("2026-03-02T07:00:00+01:00", "0.5"), ("2026-03-02T09:00:00Z", "0.75"))
 

@@ -207,6 +207,24 @@ def test_without_a_price_on_demand_is_the_list_price_and_spot_half_of_it(tmp_pat
     }
 
 
+def test_a_contract_takes_its_part_off_what_the_file_does_not_say(tmp_path):
+    def usd(own):
+        data = good({"prices_usd_per_hour": {"g4dn.xlarge": own}, "discount_percent": 10})
+        cluster = load(tmp_path, data).cluster
+        assert cluster.discount == pytest.approx(0.1)
+        spot, on_demand = (
+            Offering("g4dn.xlarge", "us-east-1a", each) for each in (Market.SPOT, Market.ON_DEMAND)
+        )
+        told = cluster.estimates.values()
+        assert {each.on_demand_usd_per_hour for each in told} <= {own.get("on-demand", 0.526)}
+        assert all(each.beside_usd_per_hour == pytest.approx(BESIDE, abs=1e-6) for each in told)
+        return [cluster.prices[each] - BESIDE for each in (spot, on_demand)]
+
+    assert usd({}) == pytest.approx([0.263 * 0.9, 0.526 * 0.9], abs=1e-6)
+    assert usd({"spot": 0.2}) == pytest.approx([0.2, 0.526 * 0.9], abs=1e-6)
+    assert usd({"on-demand": 0.4}) == pytest.approx([0.2, 0.4], abs=1e-6)
+
+
 @pytest.mark.parametrize(
     ("change", "zone", "beside"),
     [

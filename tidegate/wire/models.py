@@ -11,7 +11,6 @@ from tidegate.core.model.cluster import HAZARD_MAX_PER_HOUR, Cluster, Timings
 from tidegate.wire import names
 from tidegate.wire.beside import Beside, TrafficModel
 from tidegate.wire.budget_models import SpendingBudgetModel, budgets
-from tidegate.wire.catalogue import LIST_PRICE_REGION
 from tidegate.wire.container_model import ContainerCache
 from tidegate.wire.deployment import (
     BillAlert,
@@ -38,7 +37,7 @@ from tidegate.wire.partition_model import PartitionModel
 from tidegate.wire.places import WITHOUT_LUSTRE, why_no_budget
 from tidegate.wire.pool_models import LimitsModel, PoolModel, ReservationModel
 from tidegate.wire.prefetch_model import PrefetchModel
-from tidegate.wire.prices import Priced, PriceList, PriceModel, hazards
+from tidegate.wire.prices import Discount, OwnPrices, Priced, PriceList, hazards
 from tidegate.wire.report_model import ReportModel
 from tidegate.wire.rollout_model import RolloutModel
 from tidegate.wire.schedules_model import SchedulesModel
@@ -248,13 +247,8 @@ class ClusterModel(Section):
     pools: Annotated[dict[names.PoolName, PoolModel], Field(min_length=1)] = Field(
         description="pools by name; the name becomes a Slurm feature"
     )
-    prices_usd_per_hour: dict[names.InstanceTypeName, PriceModel] = Field(
-        default_factory=dict,
-        description="prices that hold whatever the market says, such as negotiated ones, by "
-        "instance type and capacity type; what is left out is what EC2 asks now, and until that "
-        f"was read AWS's list price in {LIST_PRICE_REGION}, for spot half of it; a node's disk "
-        "and public address are added",
-    )
+    prices_usd_per_hour: OwnPrices = Field(default_factory=dict)
+    discount_percent: Discount = 0.0
     traffic: TrafficModel = Field(
         default=TrafficModel(), description="what nodes transfer, which is added to their price"
     )
@@ -374,6 +368,7 @@ class ClusterModel(Section):
             idle_gpus=self.idle_gpus.idle_gpus() if self.idle_gpus else None,
             prefetch=self.prefetch.places if self.prefetch else (),
             estimates=priced.estimates,
+            discount=self.discount_percent / 100,
             check=self.rollout.check.check() if self.rollout.check else None,
             idle_check=self.idle_check.check(pools) if self.idle_check else None,
             alarms=self.rollout.rollout_alarms(),
@@ -382,7 +377,10 @@ class ClusterModel(Section):
     def _priced(self) -> Priced:
         pools = [(model.pool(name), model.root_volume()) for name, model in self.pools.items()]
         listed = PriceList(
-            known=self.prices_usd_per_hour, region=self.region, beside=self._beside()
+            known=self.prices_usd_per_hour,
+            region=self.region,
+            beside=self._beside(),
+            discount=self.discount_percent / 100,
         )
         held = [each.reservation() for each in self.reservations]
         return listed.priced(pools, held, has_groups=bool(self.reservation_groups))

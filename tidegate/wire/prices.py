@@ -9,8 +9,9 @@ from pydantic import Field
 from tidegate.core.model.cluster import Cluster, Estimate, Pool, Reservation
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.frozen import frozen
+from tidegate.wire import names
 from tidegate.wire.beside import DIGITS, Beside
-from tidegate.wire.catalogue import load_list_prices
+from tidegate.wire.catalogue import LIST_PRICE_REGION, load_list_prices
 from tidegate.wire.pool_models import PaidMarket
 from tidegate.wire.root_volume import RootVolume
 
@@ -31,6 +32,24 @@ UNLISTED = ("us-gov-", "cn-", "us-iso", "eusc-")
 # Ten times what the dearest type costs.
 PriceUsd = Annotated[float, Field(gt=0, le=2000)]
 PriceModel = dict[PaidMarket, PriceUsd]
+OwnPrices = Annotated[
+    dict[names.InstanceTypeName, PriceModel],
+    Field(
+        description="prices that hold whatever the market says, such as negotiated ones, by "
+        "instance type and capacity type; what is left out is what EC2 asks now, and until that "
+        f"was read AWS's list price in {LIST_PRICE_REGION}, for spot half of it; a node's disk "
+        "and public address are added"
+    ),
+]
+Discount = Annotated[
+    float,
+    Field(
+        ge=0,
+        le=90,
+        description="what a contract with AWS (a private pricing agreement, once EDP) takes off "
+        "what EC2 asks, on demand and spot alike; `prices_usd_per_hour` is taken as it stands",
+    ),
+]
 
 
 def price_usd_per_hour(
@@ -59,11 +78,12 @@ class Priced:
 
 @frozen(kw_only=True)
 class PriceList:
-    """The prices of a cluster file."""
+    """The prices of a cluster file. `discount`: the part that a contract takes off AWS's."""
 
     known: Mapping[str, PriceModel]
     region: str | None
     beside: Beside
+    discount: float = 0.0
 
     def priced(
         self,
@@ -90,7 +110,7 @@ class PriceList:
                 paid = replace(offering, market=Market.ON_DEMAND)
             elif offering.market.is_prepaid:
                 continue
-            usd = self._usd_per_hour(paid.instance_type, paid.market)
+            usd = self._paid_per_hour(paid.instance_type, paid.market)
             if usd is None or offering.market is Market.CAPACITY_BLOCK:
                 assert offering.market.is_prepaid, "rules.py refuses a file with open prices"
                 continue
@@ -100,6 +120,12 @@ class PriceList:
             if estimate := self._estimate(paid, round(prices[paid] - usd, DIGITS)):
                 estimates[paid] = estimate
         return Priced(prices, estimates)
+
+    def _paid_per_hour(self, instance_type: str, market: Market) -> float | None:
+        usd, said = self._usd_per_hour(instance_type, market), self.known.get(instance_type, {})
+        # Where the file has a price on demand, spot is taken to be a share of that one.
+        is_said = market in said or Market.ON_DEMAND in said
+        return usd if usd is None or is_said else usd * (1 - self.discount)
 
     def _usd_per_hour(self, instance_type: str, market: Market) -> float | None:
         known = self.known.get(instance_type, {})

@@ -70,7 +70,8 @@ class Questions:
             for zone in zones:
                 offering = Offering(quote.instance_type, zone, Market.ON_DEMAND)
                 known[offering] = quote.usd_per_hour
-        believed = {offering: usd for offering, usd in known.items() if usd > 0}
+        paid = 1 - cluster.discount
+        believed = {offering: usd * paid for offering, usd in known.items() if usd > 0}
         return replace(cluster, prices={**believed, **cluster.prices})
 
     def _asked[Told](self, what: str, ask: Callable[[], Iterable[Told]]) -> list[Told]:

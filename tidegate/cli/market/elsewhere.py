@@ -45,7 +45,7 @@ def moved(cluster: Cluster, told: Told, beside: Mapping[tuple[str, Market], floa
         for _, offering in there.offerings():
             usd, is_there = _usd(offering, told)
             extra = beside.get((offering.instance_type, offering.market), 0.0)
-            prices[offering] = round(usd + extra, DIGITS)
+            prices[offering] = round(usd * (1 - cluster.discount) + extra, DIGITS)
             if not is_there:
                 absent.add(offering)
     names_left = {each.name for each in pools}

@@ -309,7 +309,8 @@ class Cluster:
     `seen_hazards`: those of them that were learnt here.
     `budgets`: by scope. `health_reasons`: what the drain reasons of the site's checkers begin with.
     `waiting`: what an hour costs that a job waits. `estimates`: offerings whose price the file
-    does not say; `quoted`: those of them whose price is what EC2 asks now.
+    does not say; `quoted`: those of them whose price is what EC2 asks now, but for the part of it
+    that a contract takes off (`discount`).
     `reservation_groups`: their ARNs; what is in them stands among `reservations` as soon as it was
     read. `check`: what new templates have to pass, `idle_check`: what idle nodes have to, None:
     nothing of the site's own. `alarms`: by which roll-outs stop, None: by none. `idle_gpus` None:
@@ -334,6 +335,7 @@ class Cluster:
     waiting: Waiting = Waiting()
     estimates: Mapping[Offering, Estimate] = field(default_factory=dict)
     quoted: frozenset[Offering] = frozenset()
+    discount: float = 0.0
     check: SiteCheck | None = None
     idle_check: IdleCheck | None = None
     alarms: RolloutAlarms | None = None

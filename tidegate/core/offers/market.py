@@ -24,8 +24,8 @@ DIGITS = 6
 
 
 def at_market(cluster: Cluster, seen: SeenMarket, now_s: float) -> Cluster:
-    """The cluster with the prices that EC2 asks, where the file says none and they still hold, and
-    with the reservations that EC2 shows.
+    """The cluster with the prices that EC2 asks, less what a contract takes off them, where the
+    file says none and they still hold, and with the reservations that EC2 shows.
 
     What stands beside an instance, as its disk, is added as to the file's own prices.
     """
@@ -38,7 +38,8 @@ def at_market(cluster: Cluster, seen: SeenMarket, now_s: float) -> Cluster:
         quotes = spot if offering.market is Market.SPOT else on_demand
         usd = quotes.get((offering.instance_type, zone))
         if usd is not None:
-            prices[offering] = round(usd + estimate.beside_usd_per_hour, DIGITS)
+            paid = usd * (1 - cluster.discount)
+            prices[offering] = round(paid + estimate.beside_usd_per_hour, DIGITS)
     if not prices:
         return cluster
     return replace(cluster, prices={**cluster.prices, **prices}, quoted=frozenset(prices))

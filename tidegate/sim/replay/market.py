@@ -87,7 +87,8 @@ def conditions(
 
     `starts_at_s`: when the history began, in seconds since 1970; None: on the first day of the
     price history. The planner knows the mean of prices that change: it plans with the cluster
-    file's, which are written once. Errors: BadMarket.
+    file's, which are written once. What a contract takes off is taken off what AWS prints, and not
+    off `spot_prices.csv`. Errors: BadMarket.
     """
     prices = _history(cluster, files.get(HISTORY, ""), starts_at_s)
     for offering, steps in _steps(cluster, files, PRICES, PRICE_COLUMNS).items():
@@ -187,7 +188,8 @@ def _history(cluster: Cluster, text: str, starts_at_s: float | None) -> dict[Off
         offering = Offering(each.instance_type, each.zone, Market.SPOT)
         if offering in sold:
             at_s = each.at.timestamp() - starts_at_s
-            changes.setdefault(offering, []).append((at_s, each.usd_per_hour))
+            paid = each.usd_per_hour * (1 - cluster.discount)
+            changes.setdefault(offering, []).append((at_s, paid))
     return _in_order(changes)
 
 
