@@ -2,10 +2,23 @@
 
 from dataclasses import replace
 
-from tests.make import NOW_S, T4_BIG, cluster, instance, job, offering, pool, record, snapshot
-from tidegate.core.explain.price import price
+from tests.make import (
+    NOW_S,
+    T4,
+    T4_BIG,
+    cluster,
+    instance,
+    job,
+    offering,
+    pool,
+    record,
+    snapshot,
+)
+from tidegate.core.explain.needs import pools_of
+from tidegate.core.explain.price import likely_price, price
 from tidegate.core.fleet.members import members
 from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.ec2 import Market
 from tidegate.core.model.slurm import Job
 
 HOUR_S = 3600.0
@@ -61,3 +74,34 @@ def test_of_nodes_that_are_not_known_yet_or_cost_nothing_nothing_is_said():
     assert told(job(1, nodes=2), 2.0) == []
     assert told(job(1), 0.0) == []
     assert told(job(1)) == []
+
+
+def likely(asks: Job, *, usd: float = 0.4, of: Cluster | None = None) -> list[str]:
+    """On spot nodes with one GPU for 0.3 USD an hour, or with four for `usd`."""
+    if of is None:
+        of = cluster(pool("t4", (T4, T4_BIG)))
+        of = replace(of, prices={**of.prices, offering(T4): 0.3, offering(T4_BIG): usd})
+    seen = snapshot([asks], of=of)
+    return list(likely_price(asks, pools_of(asks, seen), seen))
+
+
+def test_a_job_for_which_nothing_is_bought_hears_what_it_would_pay():
+    assert likely(job(1, nodes=2, time_limit_s=HOUR_S)) == [
+        "it would pay 0.20 USD an hour for its part of g4dn.12xlarge spot, the cheapest that fits,"
+        " at most 0.20 by its time limit"
+    ]
+    assert likely(job(1, time_limit_s=None), usd=8.0) == [
+        "it would pay 0.30 USD an hour for its part of g4dn.xlarge spot, the cheapest that fits"
+    ]
+    four = job(1, gpus=4, time_limit_s=None)
+    assert "pay 3.00 USD an hour for its part of g4dn.12xlarge spot" in likely(four, usd=3.0)[0]
+
+
+def test_of_what_does_not_fit_or_has_no_price_nothing_is_said():
+    assert likely(job(1, gpus=8)) == []
+    assert likely(job(1, gpu_type="h100")) == []
+    assert likely(job(1, constraint="large")) == []
+    assert likely(replace(job(1), partitions=("other",))) == []
+    reserved = replace(pool("t4", (T4,)), markets=(Market.RESERVED,))
+    assert likely(job(1), of=replace(cluster(), pools=(reserved,))) == []
+    assert likely(job(1), of=replace(cluster(), prices={})) == []

@@ -9,15 +9,12 @@ from enum import StrEnum
 from tidegate.core.buy.refusals import too_small
 from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.explain.advice import advice, meaning
-from tidegate.core.explain.advised import about_advised
-from tidegate.core.explain.data_sets import about_data_sets
-from tidegate.core.explain.deadline import about_deadline
 from tidegate.core.explain.doubt import Doubt, doubt
 from tidegate.core.explain.idle_gpus import about_idle_gpus
 from tidegate.core.explain.lost import SlurmSays, lost_nodes
-from tidegate.core.explain.lost_work import about_steps
 from tidegate.core.explain.mail import OwnerMails
-from tidegate.core.explain.price import price, said_limit_s
+from tidegate.core.explain.needs import needs, pools_of
+from tidegate.core.explain.price import price
 from tidegate.core.explain.short import in_short
 from tidegate.core.explain.unjudged import Unjudged
 from tidegate.core.explain.verdicts import Verdict, Verdicts
@@ -25,7 +22,7 @@ from tidegate.core.fleet.cures import words
 from tidegate.core.fleet.drains import Hand, hand
 from tidegate.core.fleet.members import Member, members
 from tidegate.core.model.cluster import Pool
-from tidegate.core.model.durations import clock, span
+from tidegate.core.model.durations import clock
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.resting import BOOT_FAILURES
 from tidegate.core.model.slurm import Job
@@ -92,7 +89,7 @@ def answer(
         if unjudged
         else _headline(job_id, verdict, ours, snapshot, doubted),
         slurm,
-        _needs(job, snapshot),
+        needs(job, snapshot, is_served=is_served),
         tuple(_verdict(verdict, verdicts, snapshot, unjudged)),
         tuple(_pools(job, verdict, ours, snapshot)),
         (
@@ -176,8 +173,8 @@ def _started(
     warning += "".join(f"; {said}" for each in on if (said := _sick(each, snapshot)))
     warning += f"; {idle[0]}" if idle else ""
     headline = f"job {job_id} {state}{where}{warning}"
-    needs = _needs(job, snapshot, on)
-    return Answer(job_id, Status.RUNNING, headline, slurm, needs, verdict=idle, nodes=nodes)
+    asked = needs(job, snapshot, on)
+    return Answer(job_id, Status.RUNNING, headline, slurm, asked, verdict=idle, nodes=nodes)
 
 
 def _sick(member: Member, snapshot: Snapshot) -> str:
@@ -190,22 +187,6 @@ def _sick(member: Member, snapshot: Snapshot) -> str:
     return (
         f"{node.name} was found sick ({node.reason}): the job goes on there, and gets another node "
         f"if it is requeued"
-    )
-
-
-def _needs(job: Job, snapshot: Snapshot, on: Sequence[Member] = ()) -> tuple[str, ...]:
-    pools = ", ".join(each.name for each in _pools_of(job, snapshot)) or "none"
-    limit_s = said_limit_s(job)
-    limit = f"at most {span(limit_s)}" if limit_s else "no time limit"
-    constraint = f", constraint {job.constraint!r}" if job.constraint else ""
-    count = f"{job.nodes} node{'s' if job.nodes > 1 else ''}"
-    return (
-        f"{count}: {job.shape}{constraint}; {limit}",
-        f"partition {', '.join(job.partitions)}, served by pools: {pools}",
-        *about_advised(job),
-        *about_deadline(job, on, snapshot),
-        *about_data_sets(job, snapshot),
-        *about_steps(job),
     )
 
 
@@ -259,20 +240,12 @@ def _verdict(
     yield f"{said} (plan {verdicts.plan_id}, {max(snapshot.now_s - verdicts.at_s, 0):.0f} s ago)"
 
 
-def _pools_of(job: Job, snapshot: Snapshot) -> list[Pool]:
-    """Those that serve its partitions, the ones tried first at first."""
-    parts = [part for name in job.partitions if (part := snapshot.cluster.partition(name))]
-    names = {name for part in parts for name in part.pools}
-    found = [pool for pool in snapshot.cluster.pools if pool.name in names]
-    return sorted(found, key=lambda pool: (-pool.weight, pool.name))
-
-
 def _pools(
     job: Job, verdict: Verdict | None, ours: Sequence[Member], snapshot: Snapshot
 ) -> Iterator[str]:
     chosen = {each.pool for each in ours}
     why_nots = verdict.why_nots if verdict else ()
-    for pool in _pools_of(job, snapshot):
+    for pool in pools_of(job, snapshot):
         told = _obstacles([each for each in why_nots if each.pool == pool.name], snapshot)
         if pool.name in chosen:
             yield f"{pool.name}: chosen, {_kinds(ours, pool.name)}"
