@@ -4,13 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from tests.core.test_idle_gpus import RULE, idle, was_told
+from tests.core.reading import orders
+from tests.core.test_idle_gpus import RULE, idle, planned, was_told
 from tests.make import NOW_S, node, snapshot
 from tidegate.core.explain.answer import answer
-from tidegate.core.explain.idle_gpus import idle_jobs
+from tidegate.core.explain.idle_gpus import idle_jobs, idle_owners
 from tidegate.core.explain.mail import OwnerMails
 from tidegate.core.model.gpu_use import GpuUse, IdleAction, IdleGpus, IdleRule
 from tidegate.core.model.notice import Mail, MailEnd, Told
+from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.stuck import Stuck
@@ -86,6 +88,22 @@ def test_why_says_nothing_of_gpus_that_work_or_may_idle() -> None:
 
     assert not answer("9", seen(busy), None).verdict
     assert not answer("9", seen(idle(comment="tidegate:idle-ok")), None).verdict
+
+
+def test_neuron_devices_are_called_what_they_are() -> None:
+    gpu = idle(10)
+    neuron = replace(gpu, job_id="9", shape=replace(gpu.shape, gpus=2, gres="neuron"))
+
+    found = answer("9", seen(neuron), None)
+    (tell,) = orders(planned(neuron), OrderKind.TELL)
+    (owner,) = (said for _, said in idle_owners(seen(neuron)))
+
+    assert found.headline.endswith("its Neuron devices have been used for less than 5 % for 2.0 h")
+    assert tell.text.startswith("tidegate: its Neuron devices have been used for less than 5 %")
+    assert owner.startswith("your job 9 has had 2 Neuron devices idle for 2.0 h")
+    assert next(idle_jobs(seen(neuron))).startswith("2 Neuron devices of running jobs idle: job 9")
+    both = next(idle_jobs(seen(gpu, neuron)))
+    assert both.startswith("3 GPUs and Neuron devices of running jobs idle: jobs 10 of ada")
 
 
 def test_status_names_them_the_longest_first_also_without_a_policy() -> None:

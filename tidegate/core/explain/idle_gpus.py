@@ -35,23 +35,25 @@ def idle_jobs(snapshot: Snapshot) -> Iterator[str]:
         return
     named = [f"{each.job.job_id} of {each.job.user} ({span(idle_s)})" for each, _, idle_s in idle]
     more = f" and {len(named) - NAMED_MAX} more" if len(named) > NAMED_MAX else ""
+    kinds = sorted({each.called for each, _, _ in idle})
     gpus = sum(each.gpus for each, _, _ in idle)
+    called = " and ".join(f"{each}{'s' * (gpus != 1)}" for each in kinds)
     yield (
-        f"{gpus} GPU{'s' * (gpus != 1)} of running jobs idle: job{'s' * (len(idle) != 1)} "
+        f"{gpus} {called} of running jobs idle: job{'s' * (len(idle) != 1)} "
         f"{', '.join(named[:NAMED_MAX])}{more}; tidegate why JOB says what follows"
     )
 
 
-def idle_runs(snapshot: Snapshot) -> Iterator[tuple[Job, int, float]]:
-    """The jobs whose GPUs idle, how many these are, and for how many seconds."""
-    return ((each.job, each.gpus, idle_s) for each, _, idle_s in _idle(snapshot))
+def idle_runs(snapshot: Snapshot) -> Iterator[tuple[Job, str, float]]:
+    """The jobs whose GPUs idle, how many of what these are, and for how many seconds."""
+    return ((each.job, each.many, idle_s) for each, _, idle_s in _idle(snapshot))
 
 
 def idle_owners(snapshot: Snapshot) -> Iterator[tuple[Job, str]]:
     """The same, with what the owner of each should hear of it."""
     for each, rule, idle_s in _idle(snapshot):
-        job, many = each.job, f"{each.gpus} GPU{'s' * (each.gpus != 1)}"
-        said = f"your job {job.job_id} has had {many} idle for {span(idle_s)}"
+        job = each.job
+        said = f"your job {job.job_id} has had {each.many} idle for {span(idle_s)}"
         ends = snapshot.cluster.idle_gpus is not None and rule.action in _WILL
         if rule.action is IdleAction.REQUEUE and not job.is_requeueable:
             ends = False
@@ -80,7 +82,7 @@ def _idle(snapshot: Snapshot) -> list[tuple[GpuJob, IdleRule, float]]:
 
 
 def _sentences(idle: GpuJob, rule: IdleRule, idle_s: float, snapshot: Snapshot) -> Iterator[str]:
-    yield f"its GPUs have been used for less than {rule.use_percent} % for {span(idle_s)}"
+    yield f"its {idle.called}s have been used for less than {rule.use_percent} % for {span(idle_s)}"
     if snapshot.cluster.idle_gpus is None:
         yield "nothing is done about it: the cluster file has no idle_gpus"
         return

@@ -102,8 +102,7 @@ def _blocks(snapshot: Snapshot) -> Iterator[Notice]:
 
 
 def _idle(snapshot: Snapshot) -> Iterator[Notice]:
-    for job, gpus, idle_s in islice(idle_runs(snapshot), IDLE_MAX):
-        many = f"{gpus} GPU{'s' * (gpus != 1)}"
+    for job, many, idle_s in islice(idle_runs(snapshot), IDLE_MAX):
         said = f"job {job.job_id} of {job.user} has had {many} idle for {span(idle_s)}"
         sentence = f"{said}; tidegate why {job.job_id} says what follows"
         yield Notice(NoticeCode.GPUS_IDLE, run_of(job), sentence)

@@ -23,6 +23,16 @@ class GpuJob:
         """How many it holds, as it asked for them."""
         return sum(each.nodes * each.shape.gpus for each in self.components)
 
+    @property
+    def called(self) -> str:
+        """What its owner calls one of them."""
+        kinds = {each.shape.gres for each in self.components if each.shape.gpus}
+        return "Neuron device" if kinds == {"neuron"} else "GPU"
+
+    @property
+    def many(self) -> str:
+        return f"{self.gpus} {self.called}{'s' * (self.gpus != 1)}"
+
     def idle_since_s(self, percent: int) -> float | None:
         """Since when its GPUs have been used for less than `percent`, on the head's clock. None:
         somebody uses them, or nobody knows. The first minutes of a run do not count.

@@ -12,7 +12,7 @@ from tidegate.core.model.durations import span
 from tidegate.core.model.gpu_use import IdleAction, IdleNotice, IdleRule
 from tidegate.core.model.orders import OrderKind, OrderOutcome
 from tidegate.core.model.plan import Action, Watch
-from tidegate.core.model.slurm import Fault, Job
+from tidegate.core.model.slurm import Fault
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.stuck import Stuck
 from tidegate.core.passes.faults import RETRIES_MAX, counted, told
@@ -39,7 +39,7 @@ def give_back_idle(snapshot: Snapshot, known: Mapping[str, Stuck]) -> Iterator[A
         # What was not seen since the digest was written is no idleness.
         if rule is None or since_s is None or snapshot.heard.written_at_s - since_s < rule.after_s:
             continue
-        idle = _Idle(snapshot, each.job, rule, since_s, known.get(each.job.job_id))
+        idle = _Idle(snapshot, each, rule, since_s, known.get(each.job.job_id))
         decided = tuple(idle.decided(may_end=left > 0))
         left -= sum(idle.is_end(action) for action in decided)
         yield from decided
@@ -62,9 +62,10 @@ class _Idle:
     """One job whose GPUs have idled for long enough to be told of."""
 
     def __init__(
-        self, snapshot: Snapshot, job: Job, rule: IdleRule, since_s: float, before: Stuck | None
+        self, snapshot: Snapshot, of: GpuJob, rule: IdleRule, since_s: float, before: Stuck | None
     ) -> None:
-        self._snapshot, self._job, self._rule = snapshot, job, rule
+        job = of.job
+        self._snapshot, self._job, self._rule, self._called = snapshot, job, rule, f"{of.called}s"
         self._stuck = before or Stuck(job.job_id, request(job, snapshot.heard.reading), 0.0)
         self._now_s = snapshot.now_s
         self._idle_s = snapshot.heard.written_at_s - since_s
@@ -80,7 +81,7 @@ class _Idle:
         if notice is None:
             yield from self._tell(self._new)
         elif not notice.told_at_s and self._has_been_told:
-            said = f"job {self._job.job_id} was told that its GPUs idle"
+            said = f"job {self._job.job_id} was told that its {self._called} idle"
             yield Watch(replace(self._stuck, idle=replace(notice, told_at_s=self._now_s)), said)
         elif not notice.told_at_s:
             if self._now_s > notice.asked_at_s + ttl_s:
@@ -135,7 +136,7 @@ class _Idle:
     @property
     def _said(self) -> str:
         percent, idle = self._rule.use_percent, span(round(self._idle_s))
-        return f"its GPUs have been used for less than {percent} % for {idle}"
+        return f"its {self._called} have been used for less than {percent} % for {idle}"
 
     def _tell(self, notice: IdleNotice) -> Iterator[Action]:
         text = f"tidegate: {self._said}"
