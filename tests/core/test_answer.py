@@ -202,6 +202,22 @@ def test_a_requeued_job_hears_that_its_node_went_away():
     assert found.slurm[0].startswith("PENDING, NodeDown: its node went away, so it was requeued")
 
 
+@pytest.mark.parametrize(
+    ("nodes", "headline", "in_all"),
+    [
+        (3, "job 1 runs on i-1, i-2, i-3", "on i-1, i-2, i-3 ("),
+        (8, "job 1 runs on i-1, i-2, i-3 and 5 more", "i-5, i-6 and 2 more ("),
+    ],
+)
+def test_a_job_of_many_nodes_says_how_many_are_not_named(nodes: int, headline: str, in_all: str):
+    names = [f"i-{number}" for number in range(1, nodes + 1)]
+
+    found = asked("1", snapshot([job(1, on=names, nodes=nodes)]))
+
+    assert found.headline == headline
+    assert in_all in found.slurm[0]
+
+
 def test_a_running_job_whose_node_ec2_takes_back_hears_when():
     warned = replace(record(), reclaim_at_s=NOW_S + 90, phase=Phase.INTERRUPTED)
     seen = snapshot(

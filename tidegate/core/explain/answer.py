@@ -27,10 +27,11 @@ from tidegate.core.model.frozen import frozen
 from tidegate.core.model.resting import BOOT_FAILURES
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.model.text import some
 from tidegate.core.model.why import Why, WhyNot
 
 # Of other rows of an array, of nodes and of advice; one screen holds no more.
-SHOWN_MAX = 6
+SHOWN_MAX, HEADLINE_MAX = 6, 3
 
 NOTHING_TO_BUY = "no node can be bought for it now"
 
@@ -143,7 +144,7 @@ def _slurm(job: Job, snapshot: Snapshot) -> tuple[str, ...]:
     age = f"seen {snapshot.digest_age_s:.0f} s ago"
     if job.is_pending:
         return (f"{job.state}, {job.reason or 'None'}: {meaning(job.reason or 'None')} ({age})",)
-    on = ", ".join(job.node_names[:SHOWN_MAX])
+    on = some(job.node_names, SHOWN_MAX)
     return (f"{job.state}{' on ' + on if on else ''} ({age})",)
 
 
@@ -157,8 +158,7 @@ def _siblings(job: Job, rows: Sequence[Job]) -> Iterator[str]:
         by_state.setdefault(row.state, []).append(row.job_id)
     kind = "components" if job.het_job_id else "tasks"
     for state, ids in sorted(by_state.items()):
-        more = f" and {len(ids) - SHOWN_MAX} more" if len(ids) > SHOWN_MAX else ""
-        yield f"other {kind}, {state}: {', '.join(ids[:SHOWN_MAX])}{more}"
+        yield f"other {kind}, {state}: {some(ids, SHOWN_MAX)}"
 
 
 def _started(
@@ -166,7 +166,7 @@ def _started(
 ) -> Answer:
     on = [each for each in members(snapshot) if each.instance_id in job.node_names]
     state = "runs" if job.is_running else f"is {job.state}"
-    where = f" on {', '.join(job.node_names[:3])}" if job.node_names else ""
+    where = f" on {some(job.node_names, HEADLINE_MAX)}" if job.node_names else ""
     nodes = (*_shown([on_its_way(each, snapshot) for each in on]), *price(job, on, snapshot))
     reclaimed = [e.instance_id for e in on if e.record and e.record.reclaim_at_s is not None]
     warning = f"; EC2 takes {', '.join(reclaimed)} back" if reclaimed else ""
@@ -304,8 +304,7 @@ def _obstacles(why_nots: Sequence[WhyNot], snapshot: Snapshot) -> list[str]:
         until = f"{rest.what} until {clock(rest.until_s)} ({did} {rest.failures}x)"
         by_words.setdefault((rest.code in BOOT_FAILURES, words(rest)), []).append(until)
     for (is_ours, its_words), rests in by_words.items():
-        more = f" and {len(rests) - SHOWN_MAX} more" if len(rests) > SHOWN_MAX else ""
-        rest_words = f"{', '.join(rests[:SHOWN_MAX])}{more}"
+        rest_words = some(rests, SHOWN_MAX)
         said = "the last nodes of it failed, " if is_ours else "EC2 said "
         told.append(f"{said}{its_words}; so these rest: {rest_words}")
     return list(dict.fromkeys(told))
