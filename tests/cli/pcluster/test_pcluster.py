@@ -204,7 +204,7 @@ def test_lines_of_slurm_conf_are_taken_over_where_they_may_be():
     assert "CustomSlurmSettings[2].NodeName: NodeName is written by Tidegate itself; lines for" in (
         refused.stderr
     )
-    assert "JobCompType=jobcomp/filetxt: slurmctld does not start where it cannot" in refused.stderr
+    assert "[5].JobCompLoc: jobs that ended are in /var/log/slurm/jobs.txt" in refused.stderr
     file = good(accepted("settings.yaml", *PLACES))
     assert dict(file.slurm.settings)["MaxArraySize"] == "5000"
     assert dict(file.slurm.settings)["EnforcePartLimits"] == "ALL"

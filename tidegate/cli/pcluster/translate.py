@@ -28,8 +28,11 @@ YEAR_S = 365 * 24 * 3600
 OWN_OS = "ubuntu2404"
 SAME_OS = {"ubuntu2204": "install-ubuntu22.04", "alinux2023": "install-al2023"}
 STAND_IN_USD = 1.0
+COMPLETIONS = "/var/log/slurm/jobs.txt"
 # Of a boot without scripts, with some minutes to spare.
 BOOT_S = 600
+
+type _Line = tuple[int, str, object]
 
 _VERSION: str = SlurmModel.model_fields["version"].default
 _SETTING: TypeAdapter[dict[str, str]] = TypeAdapter(
@@ -122,6 +125,7 @@ def _settings(old: Configuration, done: Translated) -> dict[str, str]:
         for index, entry in enumerate(old.settings.custom_slurm_settings or ())
         for key, value in entry.items()
     ]
+    lines = _completions(lines, done)
     for index, key, value in sorted(lines, key=lambda line: line[1].lower() == "jobcomptype"):
         word = "YES" if value is True else "NO" if value is False else str(value)
         if reason := _refused({**found, key: word}) or why_slurm_ends(key, word, _VERSION):
@@ -130,6 +134,21 @@ def _settings(old: Configuration, done: Translated) -> dict[str, str]:
         else:
             found[key] = word
     return found
+
+
+def _completions(lines: list[_Line], done: Translated) -> list[_Line]:
+    """The file of completed jobs, where slurmctld may not write it, is moved to where it may."""
+    said = {key.lower(): (index, str(value)) for index, key, value in lines}
+    index, kind = said.get("jobcomptype", (0, ""))
+    index, file = said.get("jobcomploc", (index, ""))
+    asked = {"JobCompLoc": file, "JobCompType": kind} if file else {"JobCompType": kind}
+    if kind.lower() != "jobcomp/filetxt" or not _refused(asked):
+        return lines
+    means = f"jobs that ended are in {COMPLETIONS}: slurmctld may not write {file or 'elsewhere'}"
+    place = f"Scheduling.SlurmSettings.CustomSlurmSettings[{index}].JobCompLoc"
+    done.lose(place, "slurm-settings", means)
+    others = [line for line in lines if line[1].lower() != "jobcomploc"]
+    return [*others, (index, "JobCompLoc", COMPLETIONS)]
 
 
 def _refused(settings: Mapping[str, str]) -> str:
