@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from local.demo.real_stage import HeadDidNotBoot, RealStage
 from local.namespaces import can_enter, enter
-from local.sandbox.cluster import write_sandbox_file
+from local.sandbox.cluster import IMPORTED, write_sandbox_file
 from local.sandbox.desk import Desk
 from local.sandbox.simulated import SimulatedStage
 from local.sandbox.simulated_desk import SimulatedDesk
@@ -36,6 +36,11 @@ HINTS = """\
   tidegate keep-up --until 1h                          and it comes back
   exit                                                 ends all of it
 """
+
+IS_IMPORTED = (
+    "ParallelCluster's: played as `tidegate import pcluster` translates it, with stand-ins for what"
+    " it would ask. What is lost, that tells."
+)
 
 FAILED, CANNOT = 1, 2
 WANTED = ("auto", "real", "sim")
@@ -66,6 +71,8 @@ def _begin(options: argparse.Namespace, play: Callable[[Path, Path, str | None],
     with TemporaryDirectory() as folder:
         try:
             file, left_out = write_sandbox_file(Path(folder), options.cluster)
+            if (Path(folder) / IMPORTED).exists():
+                print(IS_IMPORTED, flush=True)
             if left_out:
                 print(f"Not here, as on AWS alone: {', '.join(left_out)}", flush=True)
             return play(Path(folder), file, options.command)

@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from local.cloud import ZONES
+from tidegate.cli.pcluster.command import stand_in
 from tidegate.wire.config import load_cluster
 from tidegate.wire.partition_model import NEED_ACCOUNTING
 from tidegate.wire.yaml_file import read_yaml
@@ -34,6 +35,10 @@ BY_TIER = "preempt/partition_prio"
 # What a partition says of preemption, and of a Slurm that knows accounts and QOS.
 GIVES_WAY = ("preempt_mode", "grace_time_s")
 
+# Of a configuration of ParallelCluster that names none; the zones here are its.
+REGION = "us-east-1"
+IMPORTED = "imported.yaml"
+
 # How far the clock of AWS may go ahead of the machines', all in all.
 LATER_MAX_S = 3600.0
 BOOT_BOUND_S = 900.0
@@ -42,11 +47,13 @@ BOOT_BOUND_S = 900.0
 def write_sandbox_file(folder: Path, source: Path | None) -> tuple[Path, list[str]]:
     """The file to deploy, and the keys of the source that do not count here.
 
-    Errors: BadConfig, when the source is no cluster file.
+    A configuration of ParallelCluster is played as the import translates it. Errors: BadConfig,
+    when the source is neither.
     """
     made: dict[str, Any] = yaml.safe_load(DEMO.read_text())
     left_out: list[str] = []
     if source is not None:
+        source = _imported(folder, source)
         load_cluster(source)
         given, _ = read_yaml(source)
         preemption = _preemption(given)
@@ -67,6 +74,16 @@ def write_sandbox_file(folder: Path, source: Path | None) -> tuple[Path, list[st
     written = folder / "cluster.yaml"
     written.write_text(yaml.safe_dump(made, sort_keys=False))
     return written, left_out
+
+
+def _imported(folder: Path, source: Path) -> Path:
+    """The cluster file that a configuration of ParallelCluster becomes, or the source itself."""
+    given, _ = read_yaml(source)
+    if "Scheduling" not in given:
+        return source
+    made = folder / IMPORTED
+    made.write_text(stand_in(source, REGION))
+    return made
 
 
 def _left_out(given: dict[str, object], *, preempts: bool) -> Iterator[str]:

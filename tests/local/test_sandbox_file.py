@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+import pytest
 import yaml
 
 from local.sandbox.cluster import write_sandbox_file
+from tidegate.core.model.errors import BadConfig
 from tidegate.wire.config import load_cluster
+
+IMPORTED = Path(__file__).parents[1] / "cli" / "pcluster" / "files"
 
 OWN = """
 name: lab
@@ -96,3 +100,27 @@ def test_without_accounting_no_qos_preempts(tmp_path: Path) -> None:
 
     assert not any(key.startswith("Preempt") for key in load_cluster(written).slurm.settings)
     assert {"partitions.free.preempt_mode", "partitions.free.grace_time_s"} <= {*left_out}
+
+
+def test_a_configuration_of_parallelcluster_is_played_as_it_is_imported(tmp_path: Path) -> None:
+    """With its gaps, which have nothing to do with what is played, and whatever it loses."""
+    theirs = IMPORTED / "training.yaml"
+    other = tmp_path / "nowhere.yaml"
+    other.write_text(theirs.read_text().replace("Region: us-east-1\n", ""))
+
+    for source in (theirs, other):
+        written, left_out = write_sandbox_file(tmp_path, source)
+
+        cluster = load_cluster(written).cluster
+        (pool,) = cluster.pools
+        assert (pool.name, pool.limits.nodes, pool.markets) == ("train-h100", 64, ("on-demand",))
+        assert [each.name for each in cluster.partitions] == ["train"]
+        assert "reservations" in left_out
+
+
+def test_what_could_not_be_imported_is_refused(tmp_path: Path) -> None:
+    source = tmp_path / "old.yaml"
+    source.write_text((IMPORTED / "whole.yaml").read_text().replace("Name: cpu", "Name: default"))
+
+    with pytest.raises(BadConfig, match="default has a meaning of its own"):
+        write_sandbox_file(tmp_path, source)

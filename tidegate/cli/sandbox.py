@@ -9,7 +9,8 @@ from tidegate.cli.options import VARIABLE
 
 EXAMPLES = (
     "Examples: tidegate sandbox; tidegate sandbox --cluster clusters/dev.yaml;"
-    " tidegate sandbox --command 'sbatch --gres=gpu:t4:1 --wrap hostname; sleep 9; squeue'."
+    " tidegate sandbox --command 'sbatch --gres=gpu:t4:1 --wrap hostname; sleep 9; squeue';"
+    " tidegate sandbox --cluster pcluster.yaml."
     " Exit codes: those of the shell or the command; 2: SLURM=real, and it cannot."
 )
 
@@ -24,7 +25,8 @@ def sandbox(
             envvar=VARIABLE,
             exists=True,
             dir_okay=False,
-            help="Its pools, partitions, limits and prices; a small cluster when left out.",
+            help="Its pools, partitions, limits and prices; also of a configuration of"
+            " ParallelCluster; a small cluster when left out.",
         ),
     ] = None,
     command: Annotated[

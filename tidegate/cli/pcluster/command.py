@@ -63,6 +63,24 @@ def pcluster(
         raise typer.Exit(WITH_LOSSES)
 
 
+def stand_in(file: Path, region: str) -> str:
+    """A cluster file to try: a stand-in in each gap, and whatever is lost is lost.
+
+    `region`: of a configuration that does not say it. Errors: BadConfig.
+    """
+    import yaml
+
+    from tidegate.cli.pcluster.network import Places
+    from tidegate.core.model.errors import BadConfig
+    from tidegate.wire.yaml_file import read_yaml
+
+    text, _ = read_yaml(file)
+    done = _translated(file, "imported", "" if text.get("Region") else region, Places())
+    if faults := _faults(done, file):
+        raise BadConfig(faults)
+    return str(yaml.safe_dump(done.complete(), sort_keys=False))
+
+
 def _pair(text: str) -> tuple[str, str]:
     subnet, is_pair, zone = text.partition("=")
     if not is_pair:
