@@ -146,6 +146,15 @@ def test_what_cannot_be_answered_is_a_sentence(
     assert says in text(answer)
 
 
+def test_a_program_may_ask_for_an_array_as_squeue_shows_it(town: Town) -> None:
+    town.report([job("2_1", array_job_id="2")])
+    town.look()
+
+    answer = ask_here(town, "why", job_id="2_[1-4%2]")
+
+    assert json.loads(text(answer))["headline"].startswith("job 2 starts soon")
+
+
 def test_a_cluster_that_is_not_deployed_is_an_answer_and_no_end(town: Town) -> None:
     town.client = town.cloud.client  # type: ignore[method-assign]
 

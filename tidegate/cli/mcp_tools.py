@@ -50,10 +50,11 @@ class Tools:
         on its way for it, and what would help.
         """
         from tidegate.cli.shown import encoded
-        from tidegate.cli.why import answered
+        from tidegate.cli.why import answered, named_job
 
+        job = named_job(job_id) or job_id
         with _ONE_AT_A_TIME:
-            return _bounded(encoded(answered(self._file(), job_id, self.clients), Output.JSON))
+            return _bounded(encoded(answered(self._file(), job, self.clients), Output.JSON))
 
     def status(self) -> str:
         """The cluster at a glance: queue, pools, limits, budgets, resting offerings, alarms, and

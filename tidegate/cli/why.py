@@ -22,12 +22,18 @@ _JOB = re.compile(r"(\d{1,10})(_\d{1,10}|\+\d{1,5}|_\[[\d,:%.-]+\])?", re.ASCII)
 EXAMPLES = "Examples: tidegate why 4711 --cluster dev.yaml; tidegate why 4711_3 --cluster dev.yaml"
 
 
-def _job(text: str) -> str:
-    """The id to look for; of several tasks of an array the array's. Errors: a usage error."""
+def named_job(text: str) -> str | None:
+    """The id to look for; of several tasks of an array the array's. None: it names no job."""
     found = _JOB.fullmatch(text)
-    if found is None:
+    return (found[1] if text.endswith("]") else text) if found else None
+
+
+def _job(text: str) -> str:
+    """Errors: a usage error."""
+    job = named_job(text)
+    if job is None:
         raise typer.BadParameter(f"{text!r} is no job id: as squeue shows it, like 7, 7_3 or 7+1")
-    return found[1] if text.endswith("]") else text
+    return job
 
 
 def why(
