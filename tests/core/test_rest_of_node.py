@@ -1,4 +1,4 @@
-"""Into what the GPUs of a new node are cut that none of the waiting jobs needs."""
+"""Which GPUs of a new node are cut for which jobs, and into what those that nobody needs yet."""
 
 from dataclasses import replace
 
@@ -39,3 +39,18 @@ def test_what_waits_counts_as_what_runs():
     found = instances(layout(asks("3g.20gb", 9)))
 
     assert found == {"1g.5gb": 7 + 1, "2g.10gb": 3, "3g.20gb": 6 * 2}
+
+
+def test_halves_of_gpus_stand_beside_small_instances_which_alone_leave_an_eighth_free():
+    """Ten halves on five GPUs would leave three for what takes 22 eighths: one node more."""
+    (launch,) = launches(
+        plan(waiting(asks("1g.5gb", 20), asks("2g.10gb"), asks("3g.20gb", 10), of=CUT))
+    )
+
+    assert launch.count == 1
+
+
+def test_no_more_halves_are_put_apart_than_small_ones_can_stand_beside():
+    assert layout(asks("1g.5gb"), asks("3g.20gb", 7)).startswith(
+        "1=1g.5gb:4/3g.20gb:1 6=3g.20gb:2 "
+    )

@@ -64,7 +64,7 @@ def test_a_node_is_cut_for_those_that_wait_and_their_parts_are_counted():
     outcome = ended.outcome
 
     (node,) = ended.world.gone
-    assert node.layout == "4=3g.20gb:2 3=1g.5gb:7 1=1g.5gb:1/2g.10gb:3"
+    assert node.layout == "4=1g.5gb:4/3g.20gb:1 2=3g.20gb:2 1=1g.5gb:1/2g.10gb:3 1=1g.5gb:7"
     assert outcome.jobs_ended == 13
     # Eight GPUs are paid for, of which four halves and nine eighths are used.
     hours = (300 + 3600 + 120 + 5) / 3600

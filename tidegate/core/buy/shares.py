@@ -100,17 +100,22 @@ def _fill(
     of, found = entry.instance_type, Filled()
     devices = _Cut(of.profiles, gpus) if of.profiles else _Counted(of.shards_per_gpu, gpus)
     cpus, memory_mib = of.cpus, of.slurm_memory_mib
-    for item in items:
+    turns = [(item, devices.first_turn(item.group.need.shape, items)) for item in items]
+    turns += [(item, None) for item, jobs in turns if jobs is not None]
+    given = dict.fromkeys(items, 0)
+    for item, jobs in turns:
         shape, alone = item.group.need.shape, item.on(offer_group)
-        most = min(item.left, holds((1, cpus, memory_mib), (0, *item.group.size[1:])))
+        left = item.left - given[item]
+        left = left if jobs is None else min(left, jobs)
+        most = min(left, holds((1, cpus, memory_mib), (0, *item.group.size[1:])))
         most = min(most, 1) if shape.is_exclusive else most
         longer_usd = max(alone.hours - found.hours, 0.0) * entry.usd_per_hour
         saves_usd = most * (item.worth_usd - alone.wait_usd)
         is_first = item is items[0]
         if not is_first and (shape.is_exclusive or longer_usd > saves_usd):
             continue
-        if fitting := devices.put(shape, most):
-            found.parts.append((item, fitting))
+        if fitting := devices.put(shape, most, is_apart=jobs is not None):
+            given[item] += fitting
             found.gpus += fitting * part_of_gpu(shape, of)
             found.hours = max(found.hours, alone.hours)
             found.wait_usd += fitting * alone.wait_usd
@@ -118,6 +123,7 @@ def _fill(
             memory_mib -= fitting * item.group.size[2]
         if is_first and shape.is_exclusive:
             break
+    found.parts = [(item, jobs) for item, jobs in given.items() if jobs]
     found.layout = devices.layout(of.gpus, items, in_use)
     return found
 
@@ -131,18 +137,37 @@ class _Cut:
         self._allowed = layouts(profiles)
         self._gpus: list[Counts] = [(0,) * len(profiles)] * gpus
 
-    def put(self, shape: Shape, jobs: int) -> int:
-        """How many of these jobs have found their instances."""
+    def first_turn(self, shape: Shape, items: Sequence[Item]) -> int | None:
+        """How many jobs get their place before smaller ones do; None: all.
+
+        Two halves fill a GPU, and so do one and small instances beside it; small ones alone leave
+        an eighth of it free. So as many halves are put apart as small ones can stand beside.
+        """
+        half = SLICES // 2
+        if self._size(shape) != half or shape.gpus > 1:
+            return None
+        asked = [(each.group.need.shape, each.left) for each in items]
+        small = sum(s.gpus * left * self._size(s) for s, left in asked if self._size(s) < half)
+        return min(-(-small // half), len(self._gpus))
+
+    def _size(self, shape: Shape) -> int:
+        return self._profiles[self._number[shape.gpu_type]].size
+
+    def put(self, shape: Shape, jobs: int, *, is_apart: bool) -> int:
+        """How many of these jobs have found their instances; `is_apart`: on a GPU each, if it can
+        be.
+        """
         number = self._number[shape.gpu_type]
         for job in range(jobs):
             before = list(self._gpus)
-            if not all(self._add(number) for _ in range(shape.gpus)):
+            if not all(self._add(number, is_apart=is_apart) for _ in range(shape.gpus)):
                 self._gpus = before
                 return job
         return jobs
 
-    def _add(self, number: int) -> bool:
-        for position, counts in enumerate(self._gpus):
+    def _add(self, number: int, *, is_apart: bool) -> bool:
+        order = enumerate(self._gpus)
+        for position, counts in sorted(order, key=lambda e: e[1][number]) if is_apart else order:
             if (more := plus(counts, number)) in self._allowed:
                 self._gpus[position] = more
                 return True
@@ -192,7 +217,11 @@ class _Counted:
     def __init__(self, per_gpu: int, gpus: int) -> None:
         self._free = [per_gpu] * gpus
 
-    def put(self, shape: Shape, jobs: int) -> int:
+    def first_turn(self, shape: Shape, items: Sequence[Item]) -> int | None:
+        """All of them."""
+        return None
+
+    def put(self, shape: Shape, jobs: int, *, is_apart: bool) -> int:
         """How many of these jobs have found their shards, each on one GPU."""
         for job in range(jobs):
             fitting = [free for free in self._free if free >= shape.gpus]
