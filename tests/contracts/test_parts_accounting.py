@@ -50,6 +50,5 @@ def test_a_history_says_which_parts_of_gpus_its_jobs_asked_for(slurm: RealSlurm)
         return len([each for each in ended if "." not in each.split("|")[0]]) == len(jobs) and text
 
     text = str(eventually("all of them are told", told))
-    print(text)
     found = {job.job_id: (job.gres, job.gpu_type, job.gpus_total) for job in read_trace(text).jobs}
     assert found == jobs
