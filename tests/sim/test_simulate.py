@@ -38,7 +38,19 @@ def test_every_invariant_holds_in_drawn_worlds(first: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "seed", [2192, 2200, 4310, 5007, 40_000_248, 74_001_357, 74_003_105, 74_004_495, 80_022_511]
+    "seed",
+    [
+        2192,
+        2200,
+        4310,
+        5007,
+        40_000_248,
+        74_001_357,
+        74_003_105,
+        74_004_495,
+        76_000_224,
+        80_022_511,
+    ],
 )
 def test_worlds_that_broke_a_check_once_break_none(seed: int) -> None:
     ended = Story(draw(seed)).play()

@@ -1,6 +1,6 @@
 """Invariants of what the agent does to Slurm: its orders, gangs, and what people want."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from tidegate.core.buy.dealing import shares
 from tidegate.core.model.drain_reason import DrainCode, code_of
@@ -229,9 +229,20 @@ class GangsWhole(Check):
         zones = {each.zone for each in request.overrides}
         asking = set(record.launch.for_jobs)
         gang = next((j for j in self._jobs() if not asking.isdisjoint(ids_of(j)[:2])), None)
-        if gang and request.min_count < gang.submit.nodes and len(zones) > 1:
+        is_part = gang is not None and request.min_count < gang.submit.nodes
+        if is_part and len(zones) > 1 and self._is_recorded(asking):
             found = ", ".join(sorted(zones))
             raise self.broken(f"a part of gang {record.launch.gated_for} may come to {found}")
+
+    def _is_recorded(self, asking: Set[str]) -> bool:
+        """Where the rest of the gang stands is known: no planner died before it noted a node that
+        EC2 does not show any more.
+        """
+        digest = self.witness.digests.get(self.witness.depth)
+        jobs = digest.reading.jobs if digest else ()
+        rest = (name for job in jobs if job.job_id in asking for name in job.node_names)
+        view = self.witness.view()
+        return {each.instance_id for each in view.nodes}.issuperset(rest) if view else True
 
     def _jobs(self) -> Iterable[SimJob]:
         return self.world.slurm.table.active.values()
