@@ -14,7 +14,7 @@ from tidegate.agent.loop import Agent
 from tidegate.agent.lost_work import FOLDER, KNOWN, LostWorks
 from tidegate.core.interruption.heartbeat import Beat
 from tidegate.core.interruption.steps import SAYS_NONE, step
-from tidegate.core.model.job_files import LostWork, ToldStep
+from tidegate.core.model.job_files import Hang, LostWork, ToldStep
 from tidegate.core.model.slurm import Job
 
 BEGAN_S = 86_400.0 * 20_000
@@ -147,9 +147,19 @@ def test_jobs_that_have_ended_are_forgotten(kept: LostWorks, tmp_path: Path) -> 
     fails_at_100(kept)
 
     assert kept([], {}, BEGAN_S + 2000) == {}
+    assert kept([], {}, BEGAN_S + 2061) == {}
     kept.step()
 
     assert "step" not in (tmp_path / FOLDER / KNOWN).read_text()
+
+
+def test_a_job_that_squeue_leaves_out_for_a_moment_is_not_forgotten(kept: LostWorks) -> None:
+    """Real Slurm does so while it requeues one."""
+    fails_at_100(kept)
+    kept([], {}, BEGAN_S + 1070)
+    kept([], {}, BEGAN_S + 1075)
+
+    assert goes_on_at_60(kept).redone_s == 400.0
 
 
 def test_a_job_that_asks_for_nothing_is_not_counted(kept: LostWorks) -> None:
@@ -303,3 +313,70 @@ def test_a_clock_that_is_put_ahead_makes_no_job_hang(
         found.append(newest(bus).hang is not None)
 
     assert found == [False, False, False, True]
+
+
+def test_a_run_that_is_silent_from_its_start_hangs_by_what_the_one_before_took(
+    watched: tuple[Agent, dict[str, Beat]], slurm: FakeSlurm, bus: FakeBus, clock: FakeClock
+) -> None:
+    """Who waits for the others at the rendezvous touches nothing. The first run took 1,000 s."""
+    agent, seen = watched
+    seen["1"] = Beat()
+    runs(slurm, NOW_S - 50)
+    agent.tick()
+    clock.now = NOW_S + 950
+    seen["1"] = Beat(clock.now)
+    agent.tick()
+    clock.now += 10
+    runs(slurm, state="PENDING", node_names=(), restarts=1)
+    agent.tick()
+
+    began_s = clock.now + 10
+    runs(slurm, began_s, restarts=1)
+    found = []
+    for after_s in (10, 3_000, 3_059, 3_061):
+        clock.now = began_s + after_s
+        agent.tick()
+        found.append(newest(bus).hang)
+
+    assert found == [None, None, None, Hang("/shared/beat", since_s=began_s)]
+
+
+def test_a_first_run_may_take_as_long_as_it_likes_to_its_first_touch(
+    watched: tuple[Agent, dict[str, Beat]], bus: FakeBus, clock: FakeClock
+) -> None:
+    agent, seen = watched
+    seen["1"] = Beat()
+    for _ in range(3):
+        clock.now += 40_000
+        agent.tick()
+
+    assert newest(bus).hang is None
+
+
+def test_a_run_whose_forerunner_began_at_once_has_half_an_hour(kept: LostWorks) -> None:
+    fails_at_100(kept)
+    again = asks(1, BEGAN_S + 1200)
+    kept([again], {}, BEGAN_S + 1205)
+    assert kept.begins_within_s(again) == 1800.0
+
+    kept([again], told("step 60", BEGAN_S + 1210), BEGAN_S + 1212)
+    assert kept.begins_within_s(again) is None
+
+
+def test_a_run_that_never_touched_its_file_is_lost_as_a_whole(
+    kept: LostWorks, tmp_path: Path
+) -> None:
+    """What the run before lost is not known before one says where it goes on."""
+    fails_at_100(kept)
+    for now_s in (1205, 3000):
+        kept([asks(1, BEGAN_S + 1200)], {}, BEGAN_S + now_s)
+    kept([asks(2, state="PENDING")], {}, BEGAN_S + 3010)
+    third = asks(2, BEGAN_S + 3100)
+    assert kept.begins_within_s(third) == 1800.0
+    lost = kept([third], told("step 60", BEGAN_S + 3110), BEGAN_S + 3112)["7"]
+    kept.step()
+
+    began, end = round(BEGAN_S + 1200), round(BEGAN_S + 3000)
+    assert f"lost|7|{began}|{began}|{began}|{end}||" in lines(tmp_path)
+    assert len(lines(tmp_path)) == 2
+    assert (lost.restarts, lost.redone_s, lost.stood_s) == (2, 400.0, 60.0)

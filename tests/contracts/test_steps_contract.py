@@ -43,10 +43,11 @@ class Seen:
     lost: LostWork | None = None
 
     def look(self) -> "Seen":
-        (self.job,) = jobs = self.slurm.port.read().jobs
+        jobs = self.slurm.port.read().jobs
+        self.job = next(iter(jobs), None)
         beats = self.beats(jobs)
-        self.lost = self.works(jobs, beats, self.now_s()).get(self.job.job_id)
-        self.told = beats[self.job.job_id].step if self.job.job_id in beats else None
+        self.lost = next(iter(self.works(jobs, beats, self.now_s()).values()), None)
+        self.told = next((beat.step for beat in beats.values()), None)
         return self
 
     def has_done(self, number: float) -> bool:
@@ -94,15 +95,10 @@ def test_a_requeue_costs_the_steps_that_are_done_again(seen: Seen) -> None:
     assert lost.resumed_step is None
     assert lost.step is not None
     assert lost.step >= 12
+    eventually("it waits", lambda: (job := seen.look().job) and job.state == "PENDING")
+    seen.slurm.pause(1.0)
     seen.slurm.port.start([job_id])
-
-    def has_gone_on() -> bool:
-        found = seen.look().lost
-        if seen.job and seen.job.state == "PENDING":
-            seen.slurm.port.start([job_id])
-        return found is not None and found.resumed_step is not None
-
-    eventually("it goes on", has_gone_on)
+    eventually("it goes on", lambda: (found := seen.look().lost) and found.resumed_step is not None)
 
     assert seen.lost
     assert seen.lost.gpus == 4

@@ -118,3 +118,13 @@ def test_what_a_job_says_of_its_heartbeat(comment: str, found: tuple[str, float]
     asked = heartbeat(job(comment=comment))
 
     assert (asked and (asked.path, asked.silent_s)) == found
+
+
+def test_a_run_that_never_began_to_beat_is_requeued_and_says_so() -> None:
+    began = Hang("/shared/beat", since_s=NOW_S - 2_000)
+
+    made = planned(hung(hang=began, started_at_s=NOW_S - 2_000, restarts=1))
+
+    (order,) = orders(made, OrderKind.REQUEUE)
+    assert "has not been touched since it began 33 min ago (4.45 GPU-hours)" in order.text
+    assert [each.faults for each in noted(made)] == [1]

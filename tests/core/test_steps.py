@@ -280,3 +280,16 @@ def test_whatever_comes_nothing_is_lost_twice_or_before_it_began(
             assert lost.redone_s >= 0.0
             assert lost.stood_since_s <= lost.until_s
             assert lost_work(lost)
+
+
+def test_a_run_that_was_just_requeued_and_is_shown_to_run_still_is_not_the_next_one() -> None:
+    """As real Slurm has it for a moment: one restart more, and the old start."""
+    end_s = BEGAN_S + 1061
+    known = requeued(works(0, 100), end_s)
+
+    ghost = (run(1, BEGAN_S), told("step 100", BEGAN_S + 1001), end_s + 0.1)
+    known = after(ghost, known=known)
+    assert lost_of(known).resumed_step is None
+
+    known = after((run(1, end_s + 60), told("step 60", end_s + 65), end_s + 65), known=known)
+    assert lost_of(known).resumed_step == 60.0

@@ -243,6 +243,7 @@ class Agent:
                 self._lost_works.lasting(job_id, beats[job_id]),
                 now_s,
                 rested_at_s=self._rested_at_s.get(job_id, 0.0),
+                begins_within_s=self._lost_works.begins_within_s(job),
             )
             for job_id, job in running.items()
         }

@@ -30,6 +30,7 @@ KNOWN = "jobs"
 EVERY_S = 5.0
 KEEP_EVERY_S = 60.0
 NO_BEAT = Beat()
+MISSING_S = 60.0
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +56,7 @@ class LostWorks:
     shared_dir: Path | None = None
     stopwatch: Callable[[], float] = time.monotonic
     _works: dict[str, Work] = field(default_factory=dict)
+    _missed_s: dict[str, float] = field(default_factory=dict)
     _over: dict[str, dict[tuple[str, int], str]] = field(default_factory=dict)
     _is_read: bool = False
     _kept_at_s: float = 0.0
@@ -80,8 +82,21 @@ class LostWorks:
             }
             for job in asked:
                 self._note(job, self._works.get(job.job_id), works[job.job_id])
-            self._works = works
+            self._works = works | self._missing(works, now_s)
             return {job_id: work.lost for job_id, work in works.items() if work.lost}
+
+    def _missing(self, works: Mapping[str, Work], now_s: float) -> dict[str, Work]:
+        """Of jobs that squeue left out: it does so of one in the moment in which it is requeued."""
+        self._missed_s = {
+            job_id: self._missed_s.get(job_id, now_s)
+            for job_id in self._works
+            if job_id not in works
+        }
+        return {
+            job_id: self._works[job_id]
+            for job_id, at_s in self._missed_s.items()
+            if abs(now_s - at_s) <= MISSING_S
+        }
 
     def lasting(self, job_id: str, beat: Beat) -> Beat:
         """With what this run has touched before, where its file is gone since, or an old one."""
@@ -90,6 +105,11 @@ class LostWorks:
         if known_s is None or beat.problem or (beat.touched_at_s or 0.0) >= known_s:
             return beat
         return replace(beat, touched_at_s=known_s)
+
+    def begins_within_s(self, job: Job) -> float | None:
+        """How long this run may take to its first touch; None: nobody knows."""
+        asked, work = heartbeat(job), self._works.get(job.job_id, Work())
+        return work.first_beat_within_s(asked.silent_s) if asked else None
 
     def step(self) -> None:
         """Read what the agent before knew, and keep what has changed. Raises nothing."""
@@ -110,12 +130,16 @@ class LostWorks:
 
     def _note(self, job: Job, before: Work | None, after: Work) -> None:
         """The line of a run that is over, anew when the next one has gone on."""
-        lost, marks = after.lost, after.before
-        if lost is None or marks is None or (before is not None and before.lost == lost):
-            return
-        day = day_of(lost.until_s).name
-        key = job.raw_id or job.job_id, round(marks.began_at_s)
-        self._over.setdefault(day, {})[key] = _line(key[0], marks, lost)
+        before = before or Work()
+        if after.before and after.lost and after.lost != before.lost:
+            self._line(job, after.before, after.lost)
+        if (run := after.silent) and run != before.silent:
+            ended = run.ended(run.restarts + 1, run.seen_at_s)
+            self._line(job, run, replace(ended, stood_since_s=run.began_at_s))
+
+    def _line(self, job: Job, run: Marks, lost: LostWork) -> None:
+        day, key = day_of(lost.until_s).name, (job.raw_id or job.job_id, round(run.began_at_s))
+        self._over.setdefault(day, {})[key] = _line(key[0], run, lost)
 
     def _read(self, folder: Path) -> None:
         if self._is_read:

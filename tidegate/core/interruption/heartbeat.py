@@ -39,17 +39,27 @@ def heartbeat(job: Job) -> Heartbeat | None:
     return Heartbeat(found[1], max(float(found[2]), SILENT_MIN_S)) if found else None
 
 
-def hang(job: Job, beat: Beat, now_s: float, *, rested_at_s: float = 0.0) -> Hang | None:
+def hang(
+    job: Job,
+    beat: Beat,
+    now_s: float,
+    *,
+    rested_at_s: float = 0.0,
+    begins_within_s: float | None = None,
+) -> Hang | None:
     """That the job hangs, or why nobody can say; None: it is well, or has not begun to beat.
 
     What an earlier run has touched says nothing. `rested_at_s`: when it was last seen suspended.
+    `begins_within_s`: how long it may take to its first beat; None: as long as it likes.
     """
     asked = heartbeat(job)
     if asked is None or job.state != "RUNNING":
         return None
     if beat.problem:
         return Hang(asked.path, problem=beat.problem)
-    if beat.touched_at_s is None or beat.touched_at_s <= (job.started_at_s or 0.0):
-        return None
+    started_at_s = job.started_at_s or 0.0
+    if beat.touched_at_s is None or beat.touched_at_s <= started_at_s:
+        is_late = begins_within_s and now_s - max(started_at_s, rested_at_s) > begins_within_s
+        return Hang(asked.path, since_s=started_at_s) if is_late and job.started_at_s else None
     is_silent = now_s - max(beat.touched_at_s, rested_at_s) > asked.silent_s
     return Hang(asked.path, since_s=beat.touched_at_s) if is_silent else None

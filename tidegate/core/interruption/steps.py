@@ -19,6 +19,8 @@ SAYS_NONE = "its heartbeat file holds neither `step N` nor `epoch N`"
 
 # The end of a run is seen by the next look; where that comes later than this nobody looked.
 LOOKED_S = 60.0
+# On a new node containers, data and compilers take longer than on one that had them.
+BEGINS_MIN_S, BEGINS_TIMES = 1800.0, 3.0
 
 
 def step(text: str) -> ToldStep | None:
@@ -46,6 +48,7 @@ class Marks:
     gpus: int
     seen_at_s: float
     beat_at_s: float | None = None
+    first_beat_at_s: float | None = None
     unit: str = ""
     first: DoneStep | None = None
     last: DoneStep | None = None
@@ -57,7 +60,12 @@ class Marks:
         if touched_s is None or touched_s <= self.began_at_s:
             return replace(self, seen_at_s=now_s)
         at_s = min(touched_s, now_s)
-        known = replace(self, seen_at_s=now_s, beat_at_s=max(at_s, self.beat_at_s or at_s))
+        known = replace(
+            self,
+            seen_at_s=now_s,
+            beat_at_s=max(at_s, self.beat_at_s or at_s),
+            first_beat_at_s=self.first_beat_at_s or at_s,
+        )
         if beat.step is None or self.problem:
             return known
         return known._told(beat.step, at_s)
@@ -111,11 +119,24 @@ class Marks:
 
 @frozen
 class Work:
-    """What is known of a job: of its present run, of the one before, and what was lost with it."""
+    """What is known of a job: of its present run, of the last one before that told anything, and
+    what was lost with it. `silent`: the last one that told nothing, after such a run.
+    """
 
     run: Marks | None = None
     before: Marks | None = None
     lost: LostWork | None = None
+    silent: Marks | None = None
+
+    def first_beat_within_s(self, silent_s: float) -> float | None:
+        """For how long a run may be silent from its start on, by how long the one before took to
+        its first beat; None: no run has beaten yet, or this one has.
+        """
+        before = self.before
+        if before is None or before.first_beat_at_s is None or (self.run and self.run.beat_at_s):
+            return None
+        took_s = before.first_beat_at_s - before.began_at_s
+        return max(BEGINS_MIN_S, BEGINS_TIMES * took_s + silent_s)
 
 
 def began(job: Job, now_s: float) -> Marks:
@@ -129,6 +150,8 @@ def seen(known: Work, job: Job, beat: Beat, now_s: float) -> Work:
     if run is not None and job.restarts > run.restarts:
         known = _requeued(known, run, job.restarts, now_s)
         run = None
+    if run is None and _is_over(known, job):
+        return known
     if job.state != "RUNNING" or job.started_at_s is None:
         # A run that is suspended goes on later.
         return known if run is None else replace(known, run=replace(run, seen_at_s=now_s))
@@ -136,10 +159,20 @@ def seen(known: Work, job: Job, beat: Beat, now_s: float) -> Work:
     return _resumed(replace(known, run=run), now_s)
 
 
+def _is_over(known: Work, job: Job) -> bool:
+    """squeue may show a run that was just requeued as running still, with its old start."""
+    last = known.silent or known.before
+    return last is not None and job.started_at_s == last.began_at_s
+
+
 def _requeued(known: Work, run: Marks, restarts: int, now_s: float) -> Work:
-    """A run that had told nothing yet leaves open what the one before it lost."""
-    if run.beat_at_s is None and known.lost and known.lost.resumed_step is None:
-        return Work(None, known.before, replace(known.lost, restarts=restarts))
+    """A run that had told nothing yet leaves open what the one before it lost; all of it is lost,
+    where that one had told something.
+    """
+    if run.beat_at_s is None and known.before and known.lost:
+        is_open = known.lost.resumed_step is None
+        lost = replace(known.lost, restarts=restarts) if is_open else known.lost
+        return Work(None, known.before, lost, silent=run)
     return Work(None, run, run.ended(restarts, now_s))
 
 

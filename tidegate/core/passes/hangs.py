@@ -67,6 +67,9 @@ def _said(job: Job, hang: Hang, head_now_s: float) -> str:
         return f"nobody watches its heartbeat: {hang.problem}"
     silent_s = max(0.0, head_now_s - hang.since_s)
     said = f"it hangs: its heartbeat {hang.path} was last touched {span(round(silent_s))} ago"
+    if hang.since_s == job.started_at_s:
+        began = "has not been touched since it began"
+        said = f"it hangs: its heartbeat {hang.path} {began} {span(round(silent_s))} ago"
     if not job.het_job_id and (gpus := gpus_held(job)):  # of several components one is seen
         said += f" ({gpus * silent_s / SECONDS_PER_HOUR:.2f} GPU-hours)"
     if job.is_requeueable:
