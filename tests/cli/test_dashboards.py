@@ -55,7 +55,7 @@ node_cpu_seconds_total{{cpu="0",mode="idle"}} 99
 tidegate_efa_tx_bytes_total 12345
 tidegate_efa_retrans_timeout_events_total 2
 tidegate_efa_unresponsive_remote_events_total 1
-{neuron_metrics(report([program({0: 42.0}, gib={0: 3})]), Errors(), lambda pid: "8")}
+{neuron_metrics(report([program({0: 42.0}, gib={0: 3})]), Errors(), {4711: "8"})}
 """
 # As dcgm-exporter writes them by default, with --hpc-job-mapping-dir.
 GPU_LABELS = (

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.userdata.neuron import program, report
-from userdata.node.neuron_use import Errors, Jobs, metrics, told
+from userdata.node.neuron_use import Errors, here, metrics, owners, told
 
 NODE = Path(__file__).parents[2] / "userdata" / "node"
 STAGE = NODE / "gpu_use.sh"
@@ -24,12 +24,11 @@ class Machine:
     def __init__(self, folder: Path) -> None:
         self.folder, self.proc = folder / "neuron-jobs", folder / "proc"
         self.folder.mkdir()
-        self.jobs = Jobs(self.folder, self.proc)
 
     def slurm(self, script: str, job_id: str, sluid: str = "") -> None:
         """Runs the script for a job; one that fails would drain the node."""
         text = subprocess.check_output(["bash", "-c", f"source {STAGE}; {script}"], text=True)
-        text = text.replace("/run/tidegate/neuron-jobs", str(self.folder))
+        text = text.replace("/run/tidegate", str(self.folder.parent))
         given = {"PATH": os.environ["PATH"], "SLURM_JOB_ID": job_id, "SLURM_JOB_SLUID": sluid}
         done = subprocess.run(
             ["bash", "-c", text], env=given, capture_output=True, text=True, check=False
@@ -40,17 +39,20 @@ class Machine:
         (self.proc / str(pid)).mkdir(parents=True)
         (self.proc / str(pid) / "cgroup").write_text("".join(f"{each}\n" for each in cgroups))
 
+    def owners(self, of: dict[str, Any]) -> dict[int, str]:
+        return owners(of, here(self.folder), self.proc)
+
     def told(self, of: dict[str, Any]) -> list[str]:
-        """As after a first report, before which these jobs had come."""
-        self.jobs.look()
-        return told(of, self.jobs.look(), self.jobs.of)
+        at, *lines = told(of, sorted({*here(self.folder).values()}), self.owners(of)).split("\n")
+        assert abs(int(at) - time.time()) < 60
+        return lines
 
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
     made = Machine(tmp_path)
-    made.slurm("neuron_prolog", "7")
-    made.slurm("neuron_prolog", "8", SLUID)
+    made.slurm("prolog", "7")
+    made.slurm("prolog", "8", SLUID)
     made.runs(70, "0::/system.slice/slurmstepd.scope/job_7/step_0/user/task_0")
     made.runs(80, f"0::/system.slice/slurmstepd.scope/{SLUID}/step_batch/user/task_0")
     return made
@@ -88,9 +90,8 @@ def test_a_job_without_a_program_computes_on_nothing(machine: Machine) -> None:
 def test_whose_a_program_is_its_cgroup_says(machine: Machine, cgroup: str, job: str) -> None:
     """Source: Slurm's cgroup_v2.c and xcgroup.c, and cgroup.conf(5), CgroupJobIdPaths."""
     machine.runs(90, "12:cpuset:/", cgroup)
-    machine.jobs.look()
 
-    assert machine.jobs.of(90) == job
+    assert machine.owners(report([program({}, pid=90)])) == {90: job}
 
 
 @pytest.mark.parametrize("pid", [90, 91])
@@ -109,16 +110,15 @@ def test_what_cannot_be_read_is_no_idleness(machine: Machine) -> None:
     assert machine.told(report([program({9: 97.0}, pid=70)])) == ["7 -", "8 -"]
 
 
-def test_who_came_since_the_last_report_is_told_of_in_the_next(machine: Machine) -> None:
-    assert machine.jobs.look() == []
-    machine.slurm("neuron_prolog", "10")
-    machine.slurm("neuron_epilog", "8")
+def test_a_job_is_there_until_it_ends(machine: Machine) -> None:
+    assert here(machine.folder) == {"job_7": "7", "job_8": "8", SLUID: "8", "": "7"}
 
-    assert machine.jobs.look() == ["7"]
-    assert machine.jobs.look() == ["7", "10"]
+    machine.slurm("epilog", "8")
+
+    assert set(here(machine.folder).values()) == {"7"}
 
 
-@pytest.mark.parametrize("script", ["neuron_prolog", "neuron_epilog"])
+@pytest.mark.parametrize("script", ["prolog", "epilog"])
 def test_no_job_fails_where_the_folder_is_gone(machine: Machine, script: str) -> None:
     for each in machine.folder.iterdir():
         each.unlink()
@@ -126,15 +126,16 @@ def test_no_job_fails_where_the_folder_is_gone(machine: Machine, script: str) ->
 
     machine.slurm(script, "7")
 
-    assert machine.jobs.look() == []
+    assert here(machine.folder) == {}
 
 
 def test_a_device_s_metrics_have_the_job_that_computes_or_has_data_there(machine: Machine) -> None:
-    machine.jobs.look()
     one, another = program({0: 42.0, 2: 0}, pid=70), program({0: 0, 2: 0}, gib={2: 5}, pid=80)
 
-    said = metrics(report([one, another]), Errors(), machine.jobs.of)
-    both = metrics(report([program({0: 42.0}, pid=70), program({1: 1.0}, pid=80)]), Errors())
+    two = report([one, another])
+    said = metrics(two, Errors(), machine.owners(two))
+    shared = report([program({0: 42.0}, pid=70), program({1: 1.0}, pid=80)])
+    both = metrics(shared, Errors(), machine.owners(shared))
 
     assert 'use_ratio{device="0",hpc_job="7"} 0.2100\n' in said
     assert 'use_ratio{device="1",hpc_job="8"} 0.0000\n' in said
@@ -153,9 +154,8 @@ def test_a_neuron_monitor_that_does_not_tell_how_large_memories_are_is_as_good(
         "neuroncore_per_device_count": 4,
         "error": "",
     }
-    machine.jobs.look()
 
-    said = metrics(of, Errors(), machine.jobs.of)
+    said = metrics(of, Errors(), machine.owners(of))
 
     assert 'use_ratio{device="0",hpc_job="7"} 0.1050\n' in said
     assert "memory_bytes" not in said
@@ -175,7 +175,8 @@ def test_the_head_reads_it_where_it_reads_of_gpus(tmp_path: Path) -> None:
     (tmp_path / "lib.sh").write_text(facts + 'as_owner() { "${@:4}"; }\n')
     said = json.dumps(report())
     words = [sys.executable, str(NODE / "neuron_use.py"), str(tmp_path / "x.prom"), str(jobs)]
-    lines = f"echo '{said}'; echo '{said}'; sleep 60"
+    # The second job comes in the middle of what the second report is of.
+    lines = f"echo '{said}'; sleep 1; touch {jobs}/8; echo '{said}'; sleep 60"
 
     with subprocess.Popen([*words, str(script), "sh", "-c", lines]) as running:
         until_s = time.monotonic() + 20

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from tests.userdata.neuron import GIB, device, program, report
-from userdata.node.neuron_use import Errors, metrics
+from userdata.node.neuron_use import Errors, metrics, owners
 
 NODE = Path(__file__).parents[2] / "userdata" / "node"
 SCRIPT, STAGE = NODE / "neuron_use.py", NODE / "gpu_use.sh"
 
 
 def told(of: dict[str, Any], errors: Errors | None = None) -> dict[str, float]:
-    text = metrics(of, errors or Errors())
+    text = metrics(of, errors or Errors(), owners(of, {}))
     lines = (line.split() for line in text.splitlines())
     return {name.removeprefix("tidegate_neuron_"): float(value) for name, value in lines}
 
@@ -155,27 +155,23 @@ def test_a_monitor_that_is_silent_is_ended(
 def test_it_runs_where_there_are_devices(tmp_path: Path, gres: str, is_there: bool) -> None:
     (tmp_path / "neuron-monitor").write_text("#!/bin/sh\n")
     (tmp_path / "neuron-monitor").chmod(0o755)
-    line = f"GRES={gres} PATH=$PATH:{tmp_path}; source {STAGE}; neuron_monitor; neuron_unit"
+    line = f"RUN_DIR=/run/tidegate GRES={gres} PATH=$PATH:{tmp_path}; source {STAGE}; unit"
 
     said = subprocess.check_output(["bash", "-euo", "pipefail", "-c", line], text=True)
 
-    found, _, unit = said.partition("[Unit]")
-    assert found.strip() == (f"{tmp_path}/neuron-monitor" if is_there else "")
-    (words,) = [each.split() for each in unit.splitlines() if each.startswith("ExecStart=")]
+    (words,) = [each.split() for each in said.splitlines() if each.startswith("ExecStart=")]
     assert (f"{tmp_path}/neuron-monitor" in words) == is_there
+    assert any(each.endswith("/neuron_use.py") for each in words) == is_there
+    assert words[0].endswith("python3" if is_there else "/bin/bash")
 
 
 @pytest.mark.parametrize("is_told", [False, True])
 def test_node_exporter_reads_the_file_where_it_is_written(tmp_path: Path, is_told: bool) -> None:
-    unit = tmp_path / "tidegate-neuron-use.service"
     if is_told:
-        unit.touch()
-    text = (NODE / "exporters.sh").read_text()
-    text = text.replace("/etc/systemd/system/tidegate-neuron-use.service", str(unit))
+        (tmp_path / "neuron-jobs").mkdir()
+    line = f"EFA=0 RUN_DIR={tmp_path}; source {NODE / 'exporters.sh'}; exporter_options"
 
-    said = subprocess.check_output(
-        ["bash", "-euo", "pipefail", "-c", f"EFA=0\n{text}\nexporter_options"], text=True
-    )
+    said = subprocess.check_output(["bash", "-euo", "pipefail", "-c", line], text=True)
 
     folder = "--collector.textfile.directory="
     found = [each.removeprefix(folder) for each in said.strip('"').split() if folder in each]

@@ -9,14 +9,12 @@ readonly EXPORTER_OPTIONS=/etc/default/prometheus-node-exporter
 # A file system that hangs must not hang a scrape. Overlays of containers lie at paths left out anyway.
 readonly NO_DISKS="--collector.filesystem.fs-types-exclude=nfs|lustre|fuse|tmpfs|ramfs|squashfs|autofs"
 readonly EFA_UNIT=/etc/systemd/system/tidegate-efa-metrics.service METRICS=/run/tidegate/metrics
-readonly NEURON_UNIT=/etc/systemd/system/tidegate-neuron-use.service
 readonly GPU_UNIT=/etc/systemd/system/tidegate-gpu-metrics.service GPU_JOBS=/run/tidegate/gpu-jobs
 
 # A processor has eight series, and a large node 192 processors: its load says enough.
 exporter_options() {
     local of_files=''
-    # What the stage gpu_use starts tells of Neuron devices there.
-    if ((EFA > 0)) || [[ -e $NEURON_UNIT ]]; then
+    if ((EFA > 0)) || [[ -d $RUN_DIR/neuron-jobs ]]; then
         of_files=" --collector.textfile --collector.textfile.directory=$METRICS"
     fi
     printf 'ARGS="%s"' "--collector.disable-defaults --collector.loadavg --collector.meminfo --collector.filesystem $NO_DISKS --collector.netdev$of_files"

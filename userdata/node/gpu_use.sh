@@ -5,15 +5,15 @@
 
 readonly GPU_JOBS=/run/tidegate/gpu-jobs UNIT=/etc/systemd/system/tidegate-gpu-use.service
 readonly PROLOG=/etc/tidegate/prolog.d/60-gpu-jobs.sh EPILOG=/etc/tidegate/epilog.d/30-gpu-jobs.sh
-readonly NEURON_JOBS=/run/tidegate/neuron-jobs METRICS=/run/tidegate/metrics
-readonly NEURON_UNIT=/etc/systemd/system/tidegate-neuron-use.service
 
 # A file for each GPU, with its job's id. Source: dcgm-exporter's README, "How to include HPC jobs in
-# metric labels".
+# metric labels". Of Neuron devices Slurm tells a prolog nothing (gres_g_prep_set_env): a file for each
+# job, with the name that its cgroup has from 26.05 on.
 prolog() {
     cat <<'END_OF_PROLOG'
 #!/bin/bash
 # No job fails by this. Parts of a GPU have other names, and one in shards or mps has several jobs.
+[[ ! -d /run/tidegate/neuron-jobs ]] || echo "${SLURM_JOB_SLUID:-}" >"/run/tidegate/neuron-jobs/$SLURM_JOB_ID"
 [[ ! -s /etc/tidegate/mig ]] || exit 0
 ! grep -qs '^Name=[ms]' /etc/slurm/gres.node.conf || exit 0
 for gpu in ${SLURM_JOB_GPUS//,/ }; do
@@ -27,40 +27,10 @@ END_OF_PROLOG
 epilog() {
     cat <<'END_OF_EPILOG'
 #!/bin/bash
+rm -f "/run/tidegate/neuron-jobs/$SLURM_JOB_ID"
 for file in $(grep -lx "$SLURM_JOB_ID" /run/tidegate/gpu-jobs/* 2>/dev/null); do
     rm -f "$file"
 done
-exit 0
-END_OF_EPILOG
-}
-
-unit() {
-    cat <<EOF_UNIT
-[Unit]
-Description=Tidegate: the use of GPUs
-[Service]
-ExecStart=/bin/bash $PWD/files/gpu-use.sh
-Restart=always
-RestartSec=30
-Nice=10
-EOF_UNIT
-}
-
-# Slurm tells a prolog which GPUs a job has and no other GRES (gres_g_prep_set_env), so here is a file
-# for each job, with the name that its cgroup has from 26.05 on.
-neuron_prolog() {
-    cat <<'END_OF_PROLOG'
-#!/bin/bash
-# No job fails by this.
-[[ $SLURM_JOB_ID == *[!0-9]* ]] || echo "${SLURM_JOB_SLUID:-}" 2>/dev/null >"/run/tidegate/neuron-jobs/$SLURM_JOB_ID"
-exit 0
-END_OF_PROLOG
-}
-
-neuron_epilog() {
-    cat <<'END_OF_EPILOG'
-#!/bin/bash
-[[ $SLURM_JOB_ID == *[!0-9]* ]] || rm -f "/run/tidegate/neuron-jobs/$SLURM_JOB_ID"
 exit 0
 END_OF_EPILOG
 }
@@ -70,12 +40,22 @@ neuron_monitor() {
     [[ $GRES != neuron ]] || PATH=$PATH:/opt/aws/neuron/bin type -P neuron-monitor || true
 }
 
-neuron_unit() {
+# UNIT's command: of GPUs, or where there is neuron-monitor.
+command_line() {
+    local files=$PWD/files
+    if [[ -z $(neuron_monitor) ]]; then
+        echo "/bin/bash $files/gpu-use.sh"
+    else
+        echo "$(command -v python3) $files/neuron_use.py $RUN_DIR/metrics/neuron.prom $RUN_DIR/neuron-jobs $files/gpu-use.sh $(neuron_monitor) -c $files/neuron-monitor.json"
+    fi
+}
+
+unit() {
     cat <<EOF_UNIT
 [Unit]
-Description=Tidegate: the use of Neuron devices
+Description=Tidegate: the use of GPUs
 [Service]
-ExecStart=$(command -v python3) $PWD/files/neuron_use.py $METRICS/neuron.prom $NEURON_JOBS $PWD/files/gpu-use.sh $(neuron_monitor) -c $PWD/files/neuron-monitor.json
+ExecStart=$(command_line)
 Restart=always
 RestartSec=30
 Nice=10
@@ -83,26 +63,13 @@ EOF_UNIT
 }
 
 check() {
-    if [[ -n $(neuron_monitor) ]]; then
-        has_file "$PROLOG" neuron_prolog && has_file "$EPILOG" neuron_epilog &&
-            has_file "$NEURON_UNIT" neuron_unit && systemctl is-active --quiet tidegate-neuron-use
-    else
-        ((GPUS == 0)) || { has_file "$PROLOG" prolog && has_file "$EPILOG" epilog &&
-            has_file "$UNIT" unit && systemctl is-active --quiet tidegate-gpu-use; }
-    fi
+    [[ $GPUS == 0 && -z $(neuron_monitor) ]] || { has_file "$PROLOG" prolog &&
+        has_file "$EPILOG" epilog && has_file "$UNIT" unit && systemctl is-active --quiet tidegate-gpu-use; }
 }
 
 apply() {
     install -d -m 755 "$GPU_JOBS" "${PROLOG%/*}" "${EPILOG%/*}"
-    if [[ -n $(neuron_monitor) ]]; then
-        install -d -m 755 "$NEURON_JOBS" "$METRICS"
-        neuron_prolog | put_file "$PROLOG" 755
-        neuron_epilog | put_file "$EPILOG" 755
-        neuron_unit | put_file "$NEURON_UNIT" 644
-        systemctl daemon-reload
-        systemctl restart tidegate-neuron-use || true
-        return
-    fi
+    [[ -z $(neuron_monitor) ]] || install -d -m 755 "$RUN_DIR/neuron-jobs" "$RUN_DIR/metrics"
     prolog | put_file "$PROLOG" 755
     epilog | put_file "$EPILOG" 755
     unit | put_file "$UNIT" 644

@@ -18,37 +18,26 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 # Four reports that are missing. What was told last must not stand there as if it were so.
 SILENT_S = 120
-TELL_S = 60
-PROC = Path("/proc")
-# Where Slurm puts a job's processes, with cgroups of version 2 and 1: /…/slurmstepd.scope/JOB/… and
-# /slurm/uid_1000/JOB/… JOB is job_4711, or from 26.05 on the job's SLUID. Users' own cgroups, which
-# may have any name, lie in no slice's top. Source: cgroup.conf(5), CgroupJobIdPaths; xcgroup.c.
-JOB_CGROUP = re.compile(
-    r"^\d+:[^:]*:/(?:(?:[^/]+\.slice/)*[^/]*slurmstepd\.scope|slurm[^/]*/uid_\d+)/([^/\n]+)", re.M
-)
+# Where Slurm puts a job's processes, with cgroups of version 2 and 1: /.../slurmstepd.scope/JOB/...
+# and /slurm/uid_1000/JOB/... Users' own cgroups, which may have any name, lie below a service of
+# theirs. Source: Slurm's cgroup.conf(5), CgroupJobIdPaths; cgroup_v2.c; xcgroup.c.
+JOB = re.compile(r":/(?:[^/]+\.slice/)*(?:[^/]*slurmstepd\.scope|slurm[^/]*/uid_\d+)/([^/\n]+)")
 
 
-class Held(NamedTuple):
-    """What a program has of a NeuronCore: `value` is a percentage, or a number of bytes."""
-
-    pid: int
-    device: int
-    value: float
-
-
-def held(
-    report: Any, group: str, of_cores: Callable[[Any], Mapping[str, float]]
-) -> list[Held] | None:
-    """Core by core; None where a program cannot be read, which is not 0. One that counts more
-    NeuronCores than there are has cut its devices otherwise than the report tells.
+def held(report: Any, group: str, of_cores: Callable[[Any], dict[str, float]]) -> Any:
+    """Of each NeuronCore of each program its pid, the device, and the value; None where they cannot
+    be read, which is not 0. One that counts more NeuronCores than there are has cut its
+    devices otherwise than the report tells.
     """
-    info = report["neuron_hardware_info"]
-    found: list[Held] = []
+    info, found = report["neuron_hardware_info"], []
+    if info.get("error"):
+        return None
     for program in report["neuron_runtime_data"] or ():
         if program.get("error") or program["report"][group].get("error"):
             return None
@@ -56,7 +45,7 @@ def held(
             device = int(core) // info["neuroncore_per_device_count"]
             if device >= info["neuron_device_count"]:
                 return None
-            found.append(Held(program["pid"], device, value))
+            found.append((program["pid"], device, value))
     return found
 
 
@@ -93,134 +82,94 @@ class Errors:
                     self.last[number, name] = value
 
 
-class Jobs:
-    """Which jobs run here, and which of them a program is of. Nothing of it asks Slurm."""
-
-    def __init__(self, folder: Path, proc: Path = PROC) -> None:
-        self.folder, self.proc = folder, proc
-        self.names: dict[str, str] = {}
-        self.last: frozenset[str] = frozenset()
-
-    def look(self) -> list[str]:
-        """The jobs that were here at the last look too: a report is of the time between."""
-        found: dict[str, str] = {}
-        for file in self.folder.glob("*"):
-            try:
-                found.update({name: file.name for name in (file.read_text().strip(),) if name})
-            except OSError:
-                continue  # it ended
-            found[f"job_{file.name}"] = file.name
-        self.names, now = found, frozenset(found.values())
-        stayed, self.last = sorted(now & self.last, key=int), now
-        return stayed
-
-    def of(self, pid: int) -> str:
-        """The job whose cgroup the program is in, out of which no user moves it; "" of none here,
-        or it is gone.
-        """
-        try:
-            found = JOB_CGROUP.findall((self.proc / str(pid) / "cgroup").read_text())
-        except OSError:
-            return ""
-        return next((self.names[name] for name in found if name in self.names), "")
+def here(folder: Path) -> dict[str, str]:
+    """The jobs that run here, each by the names that its cgroup may have. Asks Slurm nothing."""
+    found = {}
+    for file in folder.glob("*"):
+        with suppress(OSError):  # it ended
+            found[f"job_{file.name}"] = found[file.read_text().strip()] = file.name
+    return found
 
 
-def metrics(report: Any, errors: Errors, job_of: Callable[[int], str] = lambda pid: "") -> str:
-    """Nothing of devices that the driver does not tell of."""
+def owners(report: Any, names: Mapping[str, str], proc: Path = Path("/proc")) -> dict[int, str]:
+    """The job of each program, by its cgroup, out of which no user moves it; "": none of these, or
+    it is gone.
+    """
+    found = dict.fromkeys((each["pid"] for each in report["neuron_runtime_data"] or ()), "")
+    for pid in found:
+        with suppress(OSError):
+            for name in JOB.findall((proc / str(pid) / "cgroup").read_text()):
+                found[pid] = names.get(name, found[pid])
+    return found
+
+
+def metrics(report: Any, errors: Errors, jobs: Mapping[int, str]) -> str:
+    """Nothing of devices that the driver does not tell of. `jobs`: of programs, by their pids."""
     info, counted = report["neuron_hardware_info"], report["system_data"]["neuron_hw_counters"]
     if info.get("error"):
         return ""
     if not counted.get("error"):
         errors.take(counted["neuron_devices"] or ())
-    cores, size = info["neuroncore_per_device_count"] * 100, info.get("neuron_device_memory_size")
-    of_use, of_memory = (
-        held(report, "neuroncore_counters", use),
-        held(report, "memory_used", memory),
-    )
-    jobs = _job_of_each(info["neuron_device_count"], (*(of_use or ()), *(of_memory or ())), job_of)
+    count, size = info["neuron_device_count"], info.get("neuron_device_memory_size")
+    cores = info["neuroncore_per_device_count"] * 100
+    of_use = held(report, "neuroncore_counters", use)
+    of_memory = held(report, "memory_used", memory)
+    both = (of_use or []) + (of_memory or [])
+
+    def sums(found: Any) -> Iterator[tuple[str, float]]:
+        for n in range(count) if found is not None else ():
+            # A program lists all NeuronCores that it sees, so what is 0 says nothing.
+            of = {jobs[pid] for pid, device, value in both if device == n and value > 0}
+            label = f',hpc_job="{of.pop()}"' if len(of) == 1 and all(of) else ""
+            yield f'device="{n}"{label}', sum(value for _, device, value in found if device == n)
+
     lines = [
-        *([f"memory_bytes {info['neuron_device_count'] * size}"] if size else ()),
-        *(f"use_ratio{{{job}}} {value / cores:.4f}" for job, value in _sums(of_use, jobs)),
-        *(f"memory_used_bytes{{{job}}} {value:.0f}" for job, value in _sums(of_memory, jobs)),
+        *([f"memory_bytes {count * size}"] if size else ()),
+        *(f"use_ratio{{{labels}}} {value / cores:.4f}" for labels, value in sums(of_use)),
+        *(f"memory_used_bytes{{{labels}}} {value:.0f}" for labels, value in sums(of_memory)),
         *(f'errors_total{{device="{n}",kind="{k}"}} {v}' for (n, k), v in errors.sums.items()),
     ]
     return "".join(f"tidegate_neuron_{line}\n" for line in lines)
 
 
-def _sums(found: list[Held] | None, jobs: list[str]) -> Iterator[tuple[str, float]]:
-    """The labels and the sum of each device."""
-    for device, job in enumerate(jobs if found is not None else ()):
-        label = f',hpc_job="{job}"' if job else ""
-        total = sum(each.value for each in found or () if each.device == device)
-        yield f'device="{device}"{label}', total
-
-
-def _job_of_each(count: int, found: Iterable[Held], job_of: Callable[[int], str]) -> list[str]:
-    """Of each device the job that computes on it or has data there; "" of none, or of several.
-
-    A program lists all NeuronCores that it sees, so what is 0 says nothing.
+def told(report: Any, here: Iterable[str], jobs: Mapping[int, str]) -> str:
+    """The time, and a line for each job that is here: `JOB of` and DEVICE:PERCENT of those that it
+    computes on, the most of a device's NeuronCores; all else that it holds does nothing. `JOB -`:
+    not known, also since what computes is of no job, and so may be of any.
     """
-    pids: list[set[int]] = [set() for _ in range(count)]
-    for each in found:
-        if each.value > 0:
-            pids[each.device].add(each.pid)
-    owners = [{job_of(pid) for pid in of_device} for of_device in pids]
-    return [next(iter(each)) if len(each) == 1 else "" for each in owners]
+    found = held(report, "neuroncore_counters", use)
+    busy = [(jobs[pid], device, int(value)) for pid, device, value in found or () if value > 0]
+    lines = [f"{time.time():.0f}"]
+    for job in here:
+        of = {n: percent for owner, n, percent in sorted(busy) if owner == job}
+        parts = [f"{n}:{percent}" for n, percent in of.items()]
+        is_known = found is not None and all(owner for owner, _, _ in busy)
+        lines.append(" ".join([job, "of", *parts]) if is_known else f"{job} -")
+    return "\n".join(lines)
 
 
-def told(report: Any, jobs: Iterable[str], job_of: Callable[[int], str]) -> list[str]:
-    """A line for each job: `JOB of` and DEVICE:PERCENT of those that its programs compute on, the
-    most of a device's NeuronCores; all else that it holds does nothing. `JOB -`: not known, also
-    since what computes here is of no job, and so may be of any.
-    """
-    has_driver = not report["neuron_hardware_info"].get("error")
-    found = held(report, "neuroncore_counters", use) if has_driver else None
-    busy = [each for each in found or () if each.value > 0]
-    owners = {each.pid: job_of(each.pid) for each in busy}
-    if found is None or not all(owners.values()):
-        return [f"{job} -" for job in jobs]
-    most: dict[tuple[str, int], int] = {}
-    for each in busy:
-        at = owners[each.pid], each.device
-        most[at] = max(most.get(at, 0), min(int(each.value), 100))
-    return [
-        f"{job} of" + "".join(f" {n}:{most[of, n]}" for of, n in sorted(most) if of == job)
-        for job in jobs
-    ]
-
-
-def tell(script: Path, lines: list[str]) -> None:
-    """Where the head reads it. A shared folder that hangs ends nothing here."""
-    text = "\n".join([f"{time.time():.0f}", *lines])
-    put = ["bash", "-c", 'source "$1" && put "$2"', "put", str(script), text]
-    try:
-        subprocess.run(put, timeout=TELL_S, check=False)
-    except subprocess.TimeoutExpired:
-        print(f"the use of Neuron devices was not written within {TELL_S} s", file=sys.stderr)
-
-
-def silent(*_: object) -> None:
-    sys.exit(f"{sys.argv[4]} has said nothing for {SILENT_S} s")
-
-
-def main(path: Path, folder: Path, script: Path, *command: str) -> None:
+def main(path: Path, folder: Path, script: str, *command: str) -> None:
     """Ends when neuron-monitor does, with what it last said taken away."""
-    errors, jobs, new = Errors(), Jobs(folder), path.with_suffix(".new")
-    signal.signal(signal.SIGALRM, silent)
+    errors, new, names = Errors(), path.with_suffix(".new"), dict[str, str]()
+    said = f"{command[0]} has said nothing for {SILENT_S} s"
+    signal.signal(signal.SIGALRM, lambda *_: sys.exit(said))
     with subprocess.Popen(command, stdout=subprocess.PIPE) as monitor:
         try:
             signal.alarm(SILENT_S)
             for line in monitor.stdout or ():
                 signal.alarm(SILENT_S)
-                report, stayed = json.loads(line), jobs.look()
-                new.write_text(metrics(report, errors, jobs.of))
+                report, last, names = json.loads(line), names, here(folder)
+                jobs = owners(report, names)
+                new.write_text(metrics(report, errors, jobs))
                 new.replace(path)
-                if stayed:
-                    tell(script, told(report, stayed, jobs.of))
+                # A report is of the time since the last one. A folder that hangs ends nothing here.
+                if stayed := sorted({*last.values()}.intersection(names.values())):
+                    put = ["timeout", "60", "bash", "-c", 'source "$1" && put "$2"', "-", script]
+                    subprocess.run([*put, told(report, stayed, jobs)], check=False)
         finally:
             monitor.kill()
             path.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), *sys.argv[4:])
+    main(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])
