@@ -65,9 +65,8 @@ def test_what_is_not_counted_is_not_told(
 
 @pytest.mark.parametrize(("efa", "is_told"), [(0, False), (32, True)])
 def test_node_exporter_reads_the_file_where_there_are_devices(efa: int, is_told: bool) -> None:
-    line = (
-        f"set -euo pipefail; EFA={efa} GRES=gpu; source {STAGE}; exporter_options; echo; efa_unit"
-    )
+    told = f"EFA={efa} RUN_DIR=/nowhere"
+    line = f"set -euo pipefail; {told}; source {STAGE}; exporter_options; echo; efa_unit"
     said = subprocess.check_output(["bash", "-c", line], text=True).splitlines()
 
     folder = "--collector.textfile.directory="
