@@ -326,6 +326,18 @@ def test_components_that_may_take_each_others_nodes_need_no_weights() -> None:
     assert not weights(plan(seen(parts, [node("i-1", T4), node("i-2", T4)])))
 
 
+@pytest.mark.parametrize(("age_s", "is_told"), [(0.0, True), (5.0, True), (5.1, False)])
+def test_weights_are_told_with_a_digest_and_not_by_each_look_until_the_next(
+    age_s: float, is_told: bool
+) -> None:
+    """None tells before its next digest that it has set one: each look would order it again."""
+    nodes = [replace(node("i-big", T4_BIG), weight=2), replace(node("i-1", T4), weight=5)]
+
+    made = plan(replace(seen([], nodes), digest_age_s=age_s))
+
+    assert bool(weights(made)) is is_told
+
+
 def test_weights_in_the_right_order_are_left_alone() -> None:
     nodes = [replace(node("i-big", T4_BIG), weight=5), replace(node("i-1", T4), weight=2)]
     assert not weights(plan(seen([], nodes)))

@@ -31,6 +31,10 @@ from tidegate.core.passes.room import Room
 # No job starts there until one comes that is worth it.
 CLOSED = DrainReason(DrainCode.CLOSED, "kept for larger jobs")
 
+# No agent tells of a weight that it has set before its next digest, and nobody remembers which were
+# ordered: the looks that come with a digest order them, and not each one until the next digest.
+WEIGH_WITHIN_S = 5.0
+
 # A closed node opens again only where the loss is so much smaller: no to and fro.
 REOPEN = 0.5
 
@@ -59,7 +63,7 @@ def steer(
         waiting = [each for each in gangs if id(each) not in starting]
         yield from _open(steering, waiting, paired, kept)
         yield from _close(steering, gangs, paired, kept)
-    if num_open > 1:
+    if num_open > 1 and snapshot.digest_age_s <= WEIGH_WITHIN_S:
         yield from _weigh(snapshot, steering, gangs, steered, kept)
 
 

@@ -13,6 +13,7 @@ WITHIN_S = 60.0
 # Looks that contradict each other do so each second; people, faults and short jobs make six turns
 # of a node in a minute, and ten orders alike to one, in thousands of worlds.
 TURNS_MAX = SENT_MAX = 12
+WAITS_S = 3.0
 # About what AWS takes a plan repeats its orders until a digest shows that they are carried out.
 REPEATED = frozenset({OrderKind.SIGNAL, OrderKind.REQUEUE, OrderKind.DELETE})
 
@@ -35,13 +36,24 @@ class NoFlapping(Check):
             self.last[name] = verb
 
     def sent(self, order: Order) -> None:
-        """A head whose clock is wrong carries none out: they are all too late, or too early."""
+        """A head whose clock is wrong carries none out: they are all too late, or too early. One
+        that is behind tells in digest after digest of weights that it has not set yet.
+        """
         since_s, chaos = self.witness.now_s - WITHIN_S, self.witness.chaos
         if order.kind in REPEATED or not chaos.was_calm_since(since_s, "clock"):
+            return
+        if order.kind is OrderKind.WEIGHT and self._waits(order):
             return
         for name in order.names:
             if self._count(self.asked[name, order.kind]) > SENT_MAX:
                 raise self.broken(f"{order.kind} {name}: sent {SENT_MAX} times in a minute")
+
+    def _waits(self, order: Order) -> bool:
+        """The head, which asks each second or so, has not taken one about the same for a while."""
+        due_s = self.witness.now_s - WAITS_S
+        due = (m.order for m in self.world.bus.routine.messages if m.visible_at_s < due_s)
+        weighed = (name for o in due if o and o.kind is order.kind for name in o.names)
+        return not set(order.names).isdisjoint(weighed)
 
     def _count(self, at_s: deque[float]) -> int:
         """How many within the last minute, this one too."""
