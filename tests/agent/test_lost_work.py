@@ -315,6 +315,27 @@ def test_a_clock_that_is_put_ahead_makes_no_job_hang(
     assert found == [False, False, False, True]
 
 
+def test_a_slurmctld_that_answers_now_and_then_late_hides_no_hang(
+    slurm: FakeSlurm, bus: FakeBus, clock: FakeClock
+) -> None:
+    """Its answers take 0 and 20 s by turns, which is no clock that somebody puts."""
+    seen = {"1": Beat(NOW_S)}
+    agent = agent_of(slurm, bus, clock, beats=lambda jobs: seen, stopwatch=lambda: clock.now)
+    runs(slurm)
+
+    def answers_late() -> None:
+        clock.now += 20
+
+    for _ in range(4):
+        agent.tick()
+        clock.now += 5
+        slurm.before_read.append(answers_late)
+        agent.tick()
+        clock.now += 5
+
+    assert newest(bus).hang == Hang("/shared/beat", since_s=NOW_S)
+
+
 def test_a_run_that_is_silent_from_its_start_hangs_by_what_the_one_before_took(
     watched: tuple[Agent, dict[str, Beat]], slurm: FakeSlurm, bus: FakeBus, clock: FakeClock
 ) -> None:

@@ -229,7 +229,7 @@ class Agent:
     def _with_hangs(self, reading: Reading, now_s: float) -> Reading:
         """The queue with which jobs hang. One that is suspended cannot touch anything."""
         beats = self._beats(reading.jobs)
-        is_put = self._is_clock_put(now_s)
+        is_put = self._is_clock_put()
         lost = self._lost_works(reading.jobs, beats, now_s)
         if not beats and not lost:
             return reading
@@ -254,11 +254,11 @@ class Agent:
         )
         return replace(reading, jobs=tuple(told))
 
-    def _is_clock_put(self, now_s: float) -> bool:
+    def _is_clock_put(self) -> bool:
         """Whether somebody has put the clock since the last look: then no file is as old as it
-        seems.
+        seems. Both are read now: how long Slurm took to answer is no difference between them.
         """
-        last, self._looked_s = self._looked_s, (now_s, self._stopwatch())
+        last, self._looked_s = self._looked_s, (self._clock.now_s(), self._stopwatch())
         if last is None:
             return False
         by_clock_s, by_watch_s = (b - a for a, b in zip(last, self._looked_s, strict=True))
