@@ -13,9 +13,9 @@ from local.boot.cloud import AWS_PORT
 from local.boot.machines import LOCAL_NODE
 from local.boot.values import A10GX4, SHARED
 from local.world import BRIDGE_ADDRESS
+from tests.boot import node_mounts as mounts
 from tests.boot.node_data import LOADS
 from tests.boot.node_exporters import AGENT, DCGM, NEURON_MONITOR
-from tests.boot.node_mounts import LAKE, LUSTRELESS, MOUNT_NFS, NAS, NO_MODULE, SETS, with_lustre
 from userdata.containers import Containers
 from userdata.image import ARCHIVE_AT, ImageValues
 from userdata.render import GpuSettings, Hook, NodeValues, Repository, node_bundle
@@ -82,7 +82,7 @@ echo "$(pgrep -c -x slurmd) $TIDEGATE_POOL $*" >>/etc/local-hooks
 IN_S3 = Hook(f"s3://{HOOKS_BUCKET}/tools/set up.sh".replace(" ", "_"), args=("a b", "c"))
 BY_HTTP = Hook(f"http://{BRIDGE_ADDRESS}:{AWS_PORT}/{HOOKS_BUCKET}/open.sh")
 FILLS = "dd if=/dev/zero of=/var/fill bs=1M; true"
-BRINGS = inline("#!/bin/sh\ntouch /etc/local-lustre\n")
+BRINGS = inline(mounts.BRINGS_LUSTRE)
 MARKED = "#!/bin/sh\nmountpoint -q /shared && echo mounted || echo early\n"
 EARLY = inline(f"{MARKED.strip()} >>/etc/local-hooks\n")
 
@@ -124,7 +124,7 @@ HELPER_URL = f"http://{BRIDGE_ADDRESS}:{AWS_PORT}/efs-packages"
 KEY_URL = f"{HELPER_URL}/efs-utils.gpg"
 BAKED = ImageValues("dev", "/x", driver_branch="580", helper_url=HELPER_URL)
 INSTALLS = replace(LOCAL_NODE, installs=True, shared=replace(SHARED, helper_url=HELPER_URL))
-WITH_LUSTRE = replace(INSTALLS, shared=with_lustre(INSTALLS.shared, HELPER_URL, KEY_URL))
+WITH_LUSTRE = replace(INSTALLS, shared=mounts.with_lustre(INSTALLS.shared, HELPER_URL, KEY_URL))
 
 # Of the Slurm on this machine.
 try:
@@ -339,28 +339,33 @@ FAULTS = {
     "more_file_systems": Fault(
         "",
         {
-            "/usr/sbin/mount.nfs": MOUNT_NFS,
+            "/usr/sbin/mount.nfs": mounts.MOUNT_NFS,
             "/usr/sbin/mount.s3files": stub("mount.s3files"),
             "/usr/bin/mount-s3": stub("mount-s3"),
         },
-        mounting(("efs", "fs-0a1b2c3d", "/data", ""), NAS, LAKE, SETS),
+        mounting(("efs", "fs-0a1b2c3d", "/data", ""), mounts.NAS, mounts.LAKE, mounts.SETS),
     ),
-    "lustre": Fault("", APT | LUSTRELESS, WITH_LUSTRE),
+    "lustre": Fault("", APT | mounts.LUSTRELESS, WITH_LUSTRE),
     "lustre_without_module": Fault(
         "AWS's packages have no Lustre module for kernel",
-        APT | NO_MODULE,
+        APT | mounts.NO_MODULE,
         WITH_LUSTRE,
     ),
-    "lustre_by_hook": Fault("", APT | NO_MODULE, replace(WITH_LUSTRE, on_node_start=(BRINGS,))),
+    "lustre_by_hook": Fault(
+        "", APT | mounts.NO_MODULE, replace(WITH_LUSTRE, on_node_start=(BRINGS,))
+    ),
+    "lustre_brought": Fault(
+        "", mounts.LUSTRELESS, replace(WITH_LUSTRE, installs=False, on_node_start=(BRINGS,))
+    ),
     "nfs_refuses": Fault(
         "mount.nfs: Connection refused",
-        {"/usr/sbin/mount.nfs": MOUNT_NFS},
-        mounting((NAS[0], "other.example.com:/x", *NAS[2:]), wait_s=2),
+        {"/usr/sbin/mount.nfs": mounts.MOUNT_NFS},
+        mounting((mounts.NAS[0], "other.example.com:/x", *mounts.NAS[2:]), wait_s=2),
     ),
     "no_nfs_client": Fault(
         "stage file_systems failed (exit 78): the image has no NFS client",
         {"/usr/sbin/mount.nfs": "", "/sbin/mount.nfs": ""},
-        mounting(NAS),
+        mounting(mounts.NAS),
     ),
     "hooks": Fault(
         "", values=hooked(IN_S3, replace(BY_HTTP, sha256=sha256(HOOK).hexdigest()), start=(EARLY,))

@@ -25,6 +25,13 @@ LUSTRELESS = {
         "*no_module*:lustre-client-modules-*) ;;\n*:lustre-client-*) echo $2 ;;\nesac\n"
     ),
 }
+# What a site's hook may bring to an image of its own.
+BRINGS_LUSTRE = """#!/bin/sh
+touch /etc/local-lustre
+mkdir -p /srv/lustre
+printf '#!/bin/sh\\nexec mount --bind /srv/lustre "$2"\\n' >/usr/sbin/mount.lustre
+chmod 755 /usr/sbin/mount.lustre
+"""
 NO_MODULE = LUSTRELESS | {"/etc/local-apt": "no_module=1"}
 
 

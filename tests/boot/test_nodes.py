@@ -64,7 +64,8 @@ def test_file_systems_of_the_site_are_mounted_before_the_node_joins(seen):
     """In the order of the file; what lies on NFS makes nobody root."""
     assert seen["more_file_systems"]["mounted"][-1].startswith("rw,nosuid,nodev,nfsvers=4.1,hard")
     assert seen["more_file_systems"]["mounted"][:-1] == ["/data", "/nas", "/lake", "/sets"]
-    assert seen["lustre"]["mounted"] == seen["lustre_by_hook"]["mounted"] == ["/lustre"]
+    for name in ("lustre", "lustre_by_hook", "lustre_brought"):
+        assert seen[name]["mounted"] == ["/lustre"]
     assert seen["more_file_systems"]["of_s3"] == [
         "fs-0a1b2c3d4e5f60001 rw,nosuid,nodev,nodirects3read,_netdev",
         "data-sets --read-only --allow-other --prefix imagenet/",

@@ -17,6 +17,7 @@ def run(folder: Path, body: str, lacks: str = "") -> int:
     for name, does in (
         ("mount", f'echo mount "$@" >>{folder}/calls'),
         ("modinfo", "[ -z $LACKS ]"),
+        ("mount.lustre", ""),
     ):
         (commands / name).write_text(f"#!/bin/sh\n{does}\n")
         (commands / name).chmod(0o755)

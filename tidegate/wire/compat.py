@@ -156,9 +156,9 @@ def _containers(file: ClusterFile) -> Finding:
 
 def _lustre(place: str) -> Finding:
     text = (
-        "each boot installs FSx for Lustre's client from AWS's packages, which may come days later"
-        " than a kernel: until then no head comes up on an image with that kernel, and no node"
-        " joins; images of your own that hold it (mount.lustre), or images for nodes, end that"
+        "each boot installs FSx for Lustre's client from AWS's packages, which know some kernels"
+        " alone: on an image with another one no head comes up and no node joins; name images of"
+        " your own that hold it (mount.lustre), or have kernel 6.8 (linux-aws-lts-24.04)"
     )
     return Finding("R20", False, place, text, sources(["dlami"]))
 

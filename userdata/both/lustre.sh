@@ -19,6 +19,7 @@ is_mounted() {
 
 apply() {
     local source directory options usual=_netdev,noatime,flock,nosuid,nodev
+    command -v mount.lustre >/dev/null || refuse "there is no Lustre client (mount.lustre)"
     modinfo lustre >/dev/null 2>&1 || refuse "there is no Lustre module for kernel $(uname -r)"
     while IFS=$'\t' read -r source directory options; do
         [[ -n $source ]] || continue

@@ -9,15 +9,29 @@
 readonly APT='-q -y -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3'
 # Slurm's packages, where they lie in S3.
 readonly FROM_S3=/opt/tidegate/packages MAX_OBJECTS=2000 MAX_MIB=2048
-# The site's hook, which comes next, may build what no package has; the stage lustre asks again.
+# The site's hook, which comes next, may bring the client of Lustre that is not there; the stage lustre
+# asks again.
 readonly BY_HOOK=$RUN_DIR/lustre-by-hook
 
 missing() {
     local program
     for program in $PROGRAMS; do
-        command -v "$program" >/dev/null || echo "$program"
+        [[ $program == mount.lustre ]] || command -v "$program" >/dev/null || echo "$program"
     done
-    [[ " $PROGRAMS " != *" mount.lustre "* || -e $BY_HOOK ]] || modinfo lustre >/dev/null 2>&1 || echo lustre.ko
+    [[ -e $BY_HOOK ]] || lacks_of_lustre
+}
+
+lacks_of_lustre() {
+    [[ " $PROGRAMS " == *" mount.lustre "* ]] || return 0
+    command -v mount.lustre >/dev/null || echo mount.lustre
+    modinfo lustre >/dev/null 2>&1 || echo lustre.ko
+}
+
+# leave_to_hook: whether nothing else is missing, and there is a hook.
+leave_to_hook() {
+    local lustre
+    lustre=$(lacks_of_lustre)
+    [[ -n $ON_NODE_START && -n $lustre && $(missing) == "$lustre" ]] && touch "$BY_HOOK"
 }
 
 check() {
@@ -37,6 +51,7 @@ is_release() {
 
 apply() {
     if [[ -z $PACKAGES ]]; then
+        ! leave_to_hook || return 0
         refuse "the image lacks $(missing | paste -sd' ')"
     fi
     # Packages must not start what they bring: Munge would run with a key of its own.
@@ -49,11 +64,8 @@ apply() {
     fi
     rm -f /etc/munge/munge.key
     add_slurm_user
-    if is_kernel_unknown; then
-        [[ -n $ON_NODE_START ]] ||
-            refuse "AWS's packages have no Lustre module for kernel $(uname -r) yet: take an image with an older kernel"
-        touch "$BY_HOOK"
-    fi
+    leave_to_hook || ! is_kernel_unknown ||
+        refuse "AWS's packages have no Lustre module for kernel $(uname -r): take an image with a kernel that they know (docs/deploying.md)"
     if [[ -n $(missing) ]]; then
         echo "still missing: $(missing | paste -sd' ')"
         return 1
