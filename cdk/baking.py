@@ -23,7 +23,7 @@ from cdk.vpc import Vpc
 from tidegate.wire.compat_facts import INSTALLED_BRANCH
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.deployment import NetworkModel
-from tidegate.wire.image_content import needed
+from tidegate.wire.image_content import has_gpu_metrics, needed
 from tidegate.wire.image_names import NOT_BAKED, baked_image, parent_image, pipeline_name
 from tidegate.wire.images_model import ImagesModel
 from userdata.image import BUNDLE, ImageValues, image_component, text_of
@@ -318,17 +318,11 @@ def image_values(file: ClusterFile, arch: str, name: str) -> ImageValues:
         repository=repository_with(file.slurm.version, file.slurm.repository(file.os)),
         more=(*((EXPORTER,) if has_exporter else ()), *asked),
         containers=file.containers,
-        has_dcgm=file.monitoring.prometheus and _has_gpus(file, arch),
+        has_dcgm=has_gpu_metrics(file, arch),
         driver_branch=INSTALLED_BRANCH if file.installs_driver else "",
         programs=tuple(each for each in wanted if "/" not in each),
         files=tuple(each for each in wanted if "/" in each),
     )
-
-
-def _has_gpus(file: ClusterFile, arch: str) -> bool:
-    """Whether any pool of this architecture has GPUs of NVIDIA's."""
-    types = (each for pool in file.cluster.pools for each in pool.instance_types)
-    return any(each.gpus and each.gres == "gpu" for each in types if each.arch == arch)
 
 
 def _schedule(days: int) -> builder.CfnImagePipeline.ScheduleProperty | None:

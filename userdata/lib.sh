@@ -18,7 +18,7 @@ MUNGE_FINGERPRINT='' ACCESS_POINT='' LUSTRE='' FILE_SYSTEMS='' REPOSITORY_URL=''
 # shellcheck disable=SC2034
 MIG_PROFILES='' SHARED='' LAYOUT='' PREFETCH='' CONTAINER_CACHE=''
 # shellcheck disable=SC2034
-THREADS_PER_CORE='' TOPOLOGY='' JOB_ROLES='' METRICS_DAYS='' REMOTE_WRITE_TOKEN='' EXPORTERS='' ON_NODE_START='' ON_NODE_START_S=60 ON_NODE_CONFIGURED='' ON_NODE_CONFIGURED_S=60
+PYXIS_ROOT='' THREADS_PER_CORE='' TOPOLOGY='' JOB_ROLES='' METRICS_DAYS='' REMOTE_WRITE_TOKEN='' EXPORTERS='' ON_NODE_START='' ON_NODE_START_S=60 ON_NODE_CONFIGURED='' ON_NODE_CONFIGURED_S=60
 for file in /etc/tidegate/boot.env $RUN_DIR/facts; do
     # shellcheck disable=SC1090
     [[ ! -e $file ]] || source "$file"
@@ -99,6 +99,30 @@ pyxis() {
     local file
     for file in /usr/{,local/}lib/{,*/}slurm*/spank_pyxis.so; do
         [[ ! -e $file ]] || { echo "$file"; return; }
+    done
+}
+
+# link_pyxis: plugstack.conf, one for all machines, names where the head has the plugin, and a node passes
+# over one that is not there: so it is in each place where NVIDIA's package, pyxis' Makefile and
+# Debian's Slurm put plugins.
+link_pyxis() {
+    local found folder
+    found=$(pyxis)
+    for folder in $(pyxis_folders); do
+        [[ -e $folder/spank_pyxis.so ]] || { mkdir -p "$folder" && ln -sfn "$found" "$folder/spank_pyxis.so"; }
+    done
+}
+
+pyxis_folders() {
+    local triplet
+    triplet=$(uname -m)-linux-gnu
+    echo "$PYXIS_ROOT"/usr/{local/lib,lib,"lib/$triplet"}/{slurm,slurm-wlm}
+}
+
+is_pyxis_linked() {
+    local folder
+    for folder in $(pyxis_folders); do
+        [[ -e $folder/spank_pyxis.so ]] || return 1
     done
 }
 

@@ -78,7 +78,6 @@ def test_a_build_that_reads_packages_in_s3_needs_a_role_that_may(tmp_path):
     [
         ({"pools__t4__gpu": {"mps": True}}, "nvidia-cuda-mps-control: gpu.mps or"),
         ({"pools__t4__gpu": {"mps_per_gpu": 100}}, "nvidia-cuda-mps-control: gpu.mps or"),
-        ({"containers": "pyxis"}, "enroot: containers: pyxis"),
         ({"pools__t4__efa": True}, "/opt/amazon/efa_installed_packages: efa of a pool"),
     ],
 )
@@ -112,3 +111,18 @@ def test_pools_of_two_architectures_need_two_images(tmp_path):
 
     code, text = planned(tmp_path, "--pool", "amr", **change)
     assert (code, "no pool named amr" in text) == (1, True)
+
+
+def test_what_a_bake_of_ours_brings_a_component_for_one_s_own_brings_too(tmp_path):
+    """Each node of an own image is refused without them."""
+    changes = {
+        "containers": "pyxis",
+        "lustre": {"storage_gib": 1200},
+        "monitoring": {"prometheus": True},
+    }
+    _, text = planned(tmp_path, image=OWN, **changes)
+
+    assert "'mount.lustre'" in asked_for(text)
+    assert "lustre-client-modules" in text
+    assert "CONTAINERS=pyxis" in text
+    assert "DCGM=yes" in text

@@ -8,6 +8,8 @@ import pytest
 from userdata.stages import BAKED_STAGES, NODE_STAGES
 
 STAGE = Path(__file__).parents[2] / "userdata" / "node" / "dcgm.sh"
+# The second has the profiler's module, which the panel of tensor cores needs.
+PACKAGES = "datacenter-gpu-manager-exporter datacenter-gpu-manager-4-proprietary"
 LIB = 'put_file() { mkdir -p "$RUN_DIR$(dirname "$1")"; cat >"$RUN_DIR$1"; }'
 
 
@@ -21,11 +23,15 @@ def run(folder: Path, machine: str, manager: str) -> tuple[list[str], Path]:
     for name, does in stubs.items():
         (commands / name).write_text(f'#!/bin/sh\necho {name} "$@" >>{folder}/calls\n{does}\n')
         (commands / name).chmod(0o755)
-    for name in ("bash", "cat", "mkdir", "dirname"):
+    for name in ("bash", "cat", "mkdir", "dirname", "grep"):
         (commands / name).symlink_to(f"/bin/{name}")
     subprocess.run(
         ["bash", "-euo", "pipefail", "-c", f"{LIB}\nsource {STAGE}\ncheck || apply"],
-        env={"PATH": str(commands), "RUN_DIR": str(folder / "root")},
+        env={
+            "PATH": str(commands),
+            "RUN_DIR": str(folder / "root"),
+            "APT_SOURCES_DIR": str(folder / "root/etc/apt/sources.list.d"),
+        },
         check=True,
     )
     return (folder / "calls").read_text().splitlines(), folder / "root"
@@ -50,7 +56,21 @@ def test_it_comes_from_nvidia_s_repository_whose_drivers_stay_out(
     host = "Pin: origin developer.download.nvidia.com"
     assert pins[0].splitlines() == ["Package: *", host, "Pin-Priority: -1"]
     assert pins[1].splitlines()[0] == "Package: datacenter-gpu-manager*"
-    assert calls[-1].endswith(" datacenter-gpu-manager-exporter")
+    assert calls[-1].endswith(f" {PACKAGES}")
+
+
+def test_an_image_that_has_the_repository_keeps_its_own_word(tmp_path: Path):
+    """Apt ends at a second source of the same place with another key."""
+    place = "https://developer.download.nvidia.com/compute/cuda/repos/ubuntu2404/x86_64/"
+    there = tmp_path / "root/etc/apt/sources.list.d/cuda-ubuntu2404-x86_64.list"
+    there.parent.mkdir(parents=True)
+    there.write_text(f"deb [signed-by=/usr/share/keyrings/cuda-archive-keyring.gpg] {place} /\n")
+
+    calls, root = run(tmp_path, "x86_64", "apt-get")
+
+    assert not (root / "etc/apt/sources.list.d/nvidia-cuda.list").exists()
+    assert [each for each in calls if each.startswith("curl")] == []
+    assert calls[-1].endswith(f" {PACKAGES}")
 
 
 def test_amazon_linux_asks_the_repository_for_this_alone(tmp_path: Path):
@@ -59,7 +79,7 @@ def test_amazon_linux_asks_the_repository_for_this_alone(tmp_path: Path):
 
     assert any("/amzn2023/x86_64/cuda-amzn2023.repo" in each for each in calls)
     assert f"reposdir={root}," in calls[-1]
-    assert calls[-1].endswith(" datacenter-gpu-manager-exporter")
+    assert calls[-1].endswith(f" {PACKAGES}")
 
 
 def test_nothing_is_done_where_it_is_there(tmp_path: Path):

@@ -1,5 +1,8 @@
 """The stage that brings enroot and pyxis, with stand-ins for what fetches, installs and builds."""
 
+import os
+import platform
+import re
 import subprocess
 from pathlib import Path
 
@@ -43,7 +46,7 @@ def run(folder: Path, body: str = "check || apply; check", **told: str) -> tuple
     dnf = commands / "dnf"
     dnf.write_text('#!/bin/sh\necho dnf "$@" >>"$FOLDER/calls"\n')
     dnf.chmod(0o755)
-    for name in ("bash", "ls", "cat", "mkdir", "rm"):
+    for name in ("bash", "ls", "cat", "mkdir", "rm", "grep"):
         if not (commands / name).exists():
             (commands / name).symlink_to(f"/bin/{name}")
     (folder / "calls").write_text("")
@@ -174,3 +177,31 @@ def test_what_cannot_be_fetched_fails_the_stage_and_is_tried_again(
 
     assert code not in (0, 78)
     assert not (tmp_path / "usr/lib/slurm/pyxis-built-for").exists()
+
+
+def functions(*names: str) -> str:
+    lib = (ROOT / "userdata" / "lib.sh").read_text()
+    return "\n".join(
+        match[0]
+        for name in names
+        if (match := re.search(rf"^{name}\(\) \{{\n.*?^\}}\n", lib, re.MULTILINE | re.DOTALL))
+    )
+
+
+def test_a_node_has_the_plugin_wherever_its_head_may_have_it(tmp_path: Path):
+    """plugstack.conf is the head's, and a node passes over a plugin that it names elsewhere."""
+    plugin = tmp_path / "spank_pyxis.so"
+    plugin.touch()
+    body = functions("link_pyxis", "pyxis_folders", "is_pyxis_linked")
+    line = f"pyxis() {{ echo {plugin}; }}\n{body}\nis_pyxis_linked || link_pyxis; is_pyxis_linked"
+
+    env = {"PATH": os.environ["PATH"], "PYXIS_ROOT": str(tmp_path)}
+    done = subprocess.run(["bash", "-euc", line], env=env, check=False)
+
+    assert done.returncode == 0
+    triplet = f"{platform.machine()}-linux-gnu"
+    for folder in ("local/lib/slurm", f"lib/{triplet}/slurm", f"lib/{triplet}/slurm-wlm"):
+        assert (tmp_path / "usr" / folder / "spank_pyxis.so").samefile(plugin)
+    # Where the stage builds it, without the prefix of these tests.
+    assert "PREFIX=${PYXIS_PREFIX:-/usr/local}" in STAGE.read_text()
+    assert "BUILT_FOR=$PREFIX/lib/slurm/" in STAGE.read_text()

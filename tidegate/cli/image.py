@@ -113,10 +113,11 @@ def plan(
     from tidegate.core.model.errors import BadConfig
     from tidegate.wire.compat_facts import INSTALLED_BRANCH
     from tidegate.wire.config import load_cluster
-    from tidegate.wire.image_content import needed
+    from tidegate.wire.image_content import has_gpu_metrics, needed
     from tidegate.wire.image_names import parent_image
     from tidegate.wire.node_models import HEAD_OS
     from userdata.image import ImageValues, image_component, text_of
+    from userdata.packages import asked_for
     from userdata.repository import in_s3, repository_with
 
     try:
@@ -132,7 +133,13 @@ def plan(
         parent=parent_image(arch, os, installs_driver=read.installs_driver),
         os=os,
         repository=repository_with(read.slurm.version, read.slurm.repository(os)),
-        more=(*_for_head(read, arch), *_for_monitoring(read, arch, os)),
+        more=(
+            *_for_head(read, arch),
+            *_for_monitoring(read, arch, os),
+            *asked_for(directory=bool(read.directory), lustre=read.has_lustre, os=os),
+        ),
+        containers=read.containers,
+        has_dcgm=has_gpu_metrics(read, arch),
         driver_branch=INSTALLED_BRANCH if read.installs_driver else "",
         programs=tuple(name for name in wanted if "/" not in name),
         files=tuple(name for name in wanted if "/" in name),

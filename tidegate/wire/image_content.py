@@ -14,7 +14,10 @@ def needed(file: ClusterFile) -> Iterator[tuple[str, str]]:
         yield "nvidia-cuda-mps-control", "gpu.mps or gpu.mps_per_gpu of a pool"
     if file.efa:
         yield "/opt/amazon/efa_installed_packages", "efa of a pool"
-    if file.containers:
-        yield "enroot", "containers: pyxis"
-        yield "nvidia-container-cli", "containers: pyxis"
-        yield "/usr/lib/*/slurm*/spank_pyxis.so", "containers: pyxis"
+
+
+def has_gpu_metrics(file: ClusterFile, arch: str) -> bool:
+    """Whether metrics are wanted, and a pool of this architecture has GPUs of NVIDIA's."""
+    types = (each for pool in file.cluster.pools for each in pool.instance_types)
+    has_gpus = any(each.gpus and each.gres == "gpu" for each in types if each.arch == arch)
+    return file.monitoring.prometheus and has_gpus

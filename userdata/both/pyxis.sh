@@ -60,6 +60,10 @@ add() {
     fi
 }
 
+refresh() {
+    apt-get -q -y -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3 update || true
+}
+
 # enroot+caps lets people import images (enroot, doc/installation.md). Ubuntu's AppArmor lets programs
 # make user namespaces by name, and the package brings that.
 install_enroot() {
@@ -79,12 +83,14 @@ install_enroot() {
 
 # Source: NVIDIA Container Toolkit, "Installing the NVIDIA Container Toolkit".
 install_tools() {
-    if is_apt; then
+    if is_apt && grep -rqsF "$TOOLS_AT" /etc/apt/sources.list.d; then
+        refresh # one that has it keeps its own word: apt ends at a second one with another key
+    elif is_apt; then
         curl -fsS -m 20 --retry 3 -o /usr/share/keyrings/nvidia-container.asc "$TOOLS_AT/gpgkey"
         put_file /etc/apt/sources.list.d/nvidia-container.list 644 <<EOF_LIST
 deb [signed-by=/usr/share/keyrings/nvidia-container.asc] $TOOLS_AT/stable/deb/$(dpkg --print-architecture) /
 EOF_LIST
-        apt-get -q -y -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3 update || true
+        refresh
     else
         curl -fsS -m 20 --retry 3 "$TOOLS_AT/stable/rpm/nvidia-container-toolkit.repo" |
             put_file /etc/yum.repos.d/nvidia-container-toolkit.repo 644

@@ -79,7 +79,7 @@ check() {
 }
 
 has_pyxis() {
-    has_file "$ENROOT" enroot_conf && cmp -s "$TOLD" /etc/tidegate/task.env && [[ -d $RUNTIME ]] &&
+    is_pyxis_linked && has_file "$ENROOT" enroot_conf && cmp -s "$TOLD" /etc/tidegate/task.env && [[ -d $RUNTIME ]] &&
         has_file "$PROLOG" prolog && has_file "$EPILOG" epilog && has_file "$SETTINGS" settings &&
         cmp -s files/tidegate-import.sh "$IMPORTER" && [[ $(readlink "$PYXIS") == "$(disk)/pyxis" ]]
 }
@@ -101,6 +101,7 @@ apply() {
 set_up_enroot() {
     command -v enroot >/dev/null || refuse "the image lacks enroot, which containers: pyxis needs"
     [[ -n $(pyxis) ]] || refuse "the image lacks spank_pyxis.so, which containers: pyxis needs"
+    link_pyxis
     if ((GPUS > 0)); then
         command -v nvidia-container-cli >/dev/null ||
             refuse "the image lacks nvidia-container-cli, without which containers see no GPU"
