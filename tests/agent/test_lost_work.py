@@ -323,13 +323,8 @@ def test_a_slurmctld_that_answers_now_and_then_late_hides_no_hang(
     agent = agent_of(slurm, bus, clock, beats=lambda jobs: seen, stopwatch=lambda: clock.now)
     runs(slurm)
 
-    def answers_late() -> None:
-        clock.now += 20
-
-    for _ in range(4):
-        agent.tick()
-        clock.now += 5
-        slurm.before_read.append(answers_late)
+    for late in (False, True) * 4:
+        slurm.before_read += [lambda: setattr(clock, "now", clock.now + 20)] * late
         agent.tick()
         clock.now += 5
 
