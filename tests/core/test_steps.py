@@ -137,6 +137,20 @@ def test_who_goes_on_before_where_that_run_began_lost_all_of_it() -> None:
     assert lost_of(known).since_s == BEGAN_S
 
 
+def test_before_the_first_step_that_was_seen_a_run_went_at_the_same_pace() -> None:
+    """It began at step 0 and was seen at 45 for the first time; the next one goes on at 30."""
+    known = after(
+        (run(0), told("step 45", BEGAN_S + 45), BEGAN_S + 45),
+        (run(0), told("step 145", BEGAN_S + 145), BEGAN_S + 145),
+    )
+    end_s = BEGAN_S + 150
+    known = requeued(known, end_s)
+
+    known = after((run(1, end_s), told("step 30", end_s + 5), end_s + 5), known=known)
+
+    assert lost_of(known).since_s == near(BEGAN_S + 30)
+
+
 def test_who_goes_on_beyond_the_last_step_that_was_seen_lost_none() -> None:
     """A checkpoint may be newer than the last look, and a huge number is no reason to count."""
     end_s = BEGAN_S + 1061

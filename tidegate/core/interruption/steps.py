@@ -109,12 +109,13 @@ class Marks:
         first, last = self.first, self.told
         if first is None or last is None:
             return None
-        if number < first.number:
-            return self.began_at_s  # all of it is done again
         if number >= last.number:
             return last.at_s
+        if last.number == first.number:
+            return self.began_at_s  # at what pace it went is not known: all of it is done again
         part = (number - first.number) / (last.number - first.number)
-        return first.at_s + part * (last.at_s - first.at_s)
+        # Before the first that was seen it went at the same pace, from its start on.
+        return max(first.at_s + part * (last.at_s - first.at_s), self.began_at_s)
 
 
 @frozen
