@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.make import A10G, NOW_S, T4, T4_BIG, cluster, job, offering, pool
+from tidegate.core.buy.bins import Bin, BinKind
 from tidegate.core.demand.demand import Need, demand
 from tidegate.core.demand.fit import lacks
 from tidegate.core.model.cluster import Cluster, Partition, Pool
@@ -217,3 +218,25 @@ def test_all_entries_at_once_are_judged_as_each_by_itself(
 
     alone = {number for number in fitting if Losses(of).is_lossy(of.pools[0], spot[number], wants)}
     assert set(bits(found)) == alone
+
+
+@pytest.mark.parametrize(
+    ("gated_for", "opened_for", "suits"),
+    [("", "", False), ("1", "", True), ("", "1", True), ("", "2", False)],
+)
+def test_what_was_bought_for_a_job_suits_it_also_in_the_moment_after_it_was_opened(
+    gated_for: str, opened_for: str, suits: bool
+) -> None:
+    """Else what a gang was dealt at its gates is dealt anew once they are open, and closed."""
+    of = cluster()
+    there = Bin(
+        *("i-1", BinKind.EXISTING, of.pools[0].name, SPOT, (), T4.gpu_type, "gpu"),
+        gpus=T4.gpus,
+        cpus=T4.cpus,
+        memory_mib=T4.memory_mib,
+        gated_for=gated_for,
+        opened_for=opened_for,
+        is_lossy=lambda _: True,
+    )
+
+    assert there.suits(need(of, job("1", time_limit_s=HOUR_S))) is suits

@@ -69,7 +69,8 @@ class Bin:
         """The same, also on a node that is dear for it, but not where it would lose its work."""
         if not self.holds(need):
             return False
-        is_its_own = self.gated_for == need.gang
+        # Also in the moment after it was opened: else the gang's nodes would be closed for others.
+        is_its_own = need.gang in (self.gated_for, self.opened_for)
         return is_its_own or self.is_lossy is None or not self.is_lossy(need)
 
     def holds(self, need: Need) -> bool:
