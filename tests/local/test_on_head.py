@@ -34,4 +34,5 @@ def test_a_command_runs_as_its_user_in_a_folder_that_is_there(
         check=True,
     )
 
-    assert done.stdout.splitlines() == ["-l", user, "-c", f"cd {home} && exec scontrol ping "]
+    command = f"umask 022 && cd {home} && exec scontrol ping "
+    assert done.stdout.splitlines() == ["-l", user, "-c", command]

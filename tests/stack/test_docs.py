@@ -38,6 +38,7 @@ NOT_RUN = {
     "sudo .venv/bin/tidegate sandbox": "tests/e2e/test_sandbox.py runs what it runs",
     "sudo .venv/bin/tidegate drill": "a minute; tests/local/test_drill.py has its judgement",
     "squeue ": "a head is needed",
+    "echo step ": "a line of a training's script",
     "make vm": "half an hour; tests/boot/test_vm.py has what needs no machine",
     "scripts/vm.sh": "as above",
     "git diff": "a repository with a table in it is needed",
