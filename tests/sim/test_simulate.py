@@ -48,6 +48,7 @@ def test_every_invariant_holds_in_drawn_worlds(first: int) -> None:
         74_001_357,
         74_003_105,
         74_004_495,
+        74_101_760,
         74_102_257,
         74_108_856,
         76_000_224,

@@ -19,7 +19,7 @@ from tidegate.core.model.slurm import Association, Job, Reading, Shape
 from tidegate.core.offers.loss import Losses
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import PAUSE_MAX_S
-from tidegate.sim.checks.leaving import outdated
+from tidegate.sim.checks.leaving import replaced
 from tidegate.sim.checks.lossy import as_known
 from tidegate.sim.checks.moves import may_go
 from tidegate.sim.checks.witness import Check
@@ -162,7 +162,7 @@ class NoDoubleBuy(Check):
         """Nodes for no job: as many as the pool keeps, and what jobs may take meanwhile."""
         launch, pool = record.launch, self.world.cluster.pool(record.launch.pool)
         kept = most_kept(self.world, pool) if pool else 0
-        kept += len(outdated(self.world, pool)) if pool else 0  # new before old
+        kept += len(replaced(self.witness, pool)) if pool else 0  # new before old
         kept += most_to_check(self.world, pool, digest.reading.nodes) if pool else 0
         # Where a zone has no more, a job's room is bought in another one beside what is left of it.
         refused = {each.offering.zone for each in self.world.ledger.all_resting.values()}

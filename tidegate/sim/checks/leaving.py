@@ -20,7 +20,6 @@ from tidegate.sim.checks.orders import ids_of
 from tidegate.sim.checks.witness import Check, Witness
 from tidegate.sim.kept import most_kept
 from tidegate.sim.slurm_parts import SimJob
-from tidegate.sim.world import SimWorld
 
 # What a plan counted may be that old when its orders are carried out.
 COUNTED_AGO_S = 600.0
@@ -308,10 +307,11 @@ class OneFirstNode(Check):
                 raise self.broken(f"{launch.launch_id}: {one.instance_id} is a first node already")
 
 
-def outdated(world: SimWorld, pool: Pool) -> list[Instance]:
-    """Nodes of the pool that have had their time, and those that ended while one that was to come
-    before they go was on its way.
+def replaced(witness: Witness, pool: Pool) -> list[Instance]:
+    """Nodes of the pool in whose place others may come: those that have had their time, also where
+    they ended while one that was to come before was on its way, and those that Describe hides.
     """
+    world, hidden = witness.world, witness.chaos.left_out
     now_s, most_s = world.clock.now_s(), pool.disruption.expire_after_s
     newest = world.control.placement.templates[pool.name].digest
     nodes = world.ledger.all_nodes.values()
@@ -327,7 +327,9 @@ def outdated(world: SimWorld, pool: Pool) -> list[Instance]:
     return [
         one
         for one in ours
-        if one.template != newest or (most_s is not None and now_s - one.launched_at_s >= most_s)
+        if one.template != newest
+        or one.instance_id in hidden
+        or (most_s is not None and now_s - one.launched_at_s >= most_s)
         if world.compute.ended_at_s.get(one.instance_id, inf) >= since_s
     ]
 
