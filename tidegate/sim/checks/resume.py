@@ -155,6 +155,8 @@ class LostWorkIsTrue(OfPlans):
             return  # it ended before anybody had looked
         if not kept_s - off_s <= (lost.resumed_step or 0.0) <= kept_s + off_s:
             raise self.broken(f"job {job_id} goes on after {kept_s:.0f} s, told was {lost}")
+        if lost.stood_since_s - began_s <= off_s:
+            return  # one step was seen: at what pace it went is not known
         # A step takes a second.
         again_s = max(lost.step - max(lost.resumed_step or 0.0, done_s), 0.0)
         if abs(lost.redone_s - again_s) > STEPS_OFF_S:
