@@ -16,6 +16,10 @@ def layout(*jobs):
     return launch.layout
 
 
+def exclusive(job):
+    return replace(job, shape=replace(job.shape, is_exclusive=True))
+
+
 def running(profile, count):
     """Each on a node that is none of ours."""
     return [
@@ -54,3 +58,11 @@ def test_no_more_halves_are_put_apart_than_small_ones_can_stand_beside():
     assert layout(asks("1g.5gb"), asks("3g.20gb", 7)).startswith(
         "1=1g.5gb:4/3g.20gb:1 6=3g.20gb:2 "
     )
+
+
+def test_a_job_for_half_a_gpu_that_wants_its_node_for_itself_gets_one():
+    """Nothing stands beside it, so that it waits for no small ones."""
+    (launch,) = launches(plan(waiting(exclusive(asks("3g.20gb")), of=CUT)))
+
+    assert launch.for_jobs == ("3g20gb",)
+    assert "3g.20gb" in instances(launch.layout)

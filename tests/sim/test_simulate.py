@@ -51,6 +51,8 @@ def test_every_invariant_holds_in_drawn_worlds(first: int) -> None:
         74_101_760,
         74_102_257,
         74_108_856,
+        74_200_531,
+        74_200_947,
         76_000_224,
         80_022_511,
     ],

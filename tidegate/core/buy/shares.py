@@ -144,7 +144,7 @@ class _Cut:
         an eighth of it free. So as many halves are put apart as small ones can stand beside.
         """
         half = SLICES // 2
-        if self._size(shape) != half or shape.gpus > 1:
+        if self._size(shape) != half or shape.gpus > 1 or shape.is_exclusive:
             return None
         asked = [(each.group.need.shape, each.left) for each in items]
         small = sum(s.gpus * left * self._size(s) for s, left in asked if self._size(s) < half)
