@@ -387,7 +387,7 @@ def test_a_boot_that_is_killed_at_any_moment_gets_ready_when_started_again(kille
 
 def test_a_second_run_changes_nothing(killed):
     for node in killed:
-        assert node["again"] == 0
+        assert node["again"] == 0, node["console"][-2000:]
         assert not node["changed"]
         how = {row["stage"]: row["how"] for row in map(json.loads, node["stages"].splitlines())}
         assert {name for name, way in how.items() if way == "apply"} <= {
