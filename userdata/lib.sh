@@ -18,7 +18,7 @@ MUNGE_FINGERPRINT='' ACCESS_POINT='' LUSTRE='' FILE_SYSTEMS='' REPOSITORY_URL=''
 # shellcheck disable=SC2034
 MIG_PROFILES='' SHARED='' LAYOUT='' PREFETCH='' CONTAINER_CACHE=''
 # shellcheck disable=SC2034
-PYXIS_ROOT='' THREADS_PER_CORE='' TOPOLOGY='' JOB_ROLES='' METRICS_DAYS='' REMOTE_WRITE_TOKEN='' EXPORTERS='' ON_NODE_START='' ON_NODE_START_S=60 ON_NODE_CONFIGURED='' ON_NODE_CONFIGURED_S=60
+THREADS_PER_CORE='' TOPOLOGY='' JOB_ROLES='' METRICS_DAYS='' REMOTE_WRITE_TOKEN='' EXPORTERS='' ON_NODE_START='' ON_NODE_START_S=60 ON_NODE_CONFIGURED='' ON_NODE_CONFIGURED_S=60
 for file in /etc/tidegate/boot.env $RUN_DIR/facts; do
     # shellcheck disable=SC1090
     [[ ! -e $file ]] || source "$file"
@@ -102,6 +102,12 @@ pyxis() {
     done
 }
 
+# apt_get ARGUMENTS: waits for who else holds the lock, tries downloads again, and restarts no service.
+apt_get() {
+    NEEDRESTART_SUSPEND=1 DEBIAN_FRONTEND=noninteractive apt-get -q -y \
+        -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3 "$@"
+}
+
 # link_pyxis: plugstack.conf, one for all machines, names where the head has the plugin, and a node passes
 # over one that is not there: so it is in each place where NVIDIA's package, pyxis' Makefile and
 # Debian's Slurm put plugins.
@@ -116,7 +122,7 @@ link_pyxis() {
 pyxis_folders() {
     local triplet
     triplet=$(uname -m)-linux-gnu
-    echo "$PYXIS_ROOT"/usr/{local/lib,lib,"lib/$triplet"}/{slurm,slurm-wlm}
+    echo /usr/{local/lib,lib,"lib/$triplet"}/{slurm,slurm-wlm}
 }
 
 is_pyxis_linked() {

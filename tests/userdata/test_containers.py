@@ -30,7 +30,7 @@ def on_node(here: Path, words: str, *, cache: str = "") -> subprocess.CompletedP
     for place in PLACES:
         text = text.replace(place, f"{here}{place}")
     text = text.replace("/scratch", f"{here}/none")
-    text = text.replace("PYXIS_ROOT=''", f"PYXIS_ROOT={here}")
+    text = text.replace("echo /usr/{local", f"echo {here}/usr/{{local")
     script = f"""set -uo pipefail
 CONTAINERS=pyxis GPUS=0 SHARED_DIR=/shared
 {text}

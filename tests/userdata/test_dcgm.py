@@ -7,10 +7,12 @@ import pytest
 
 from userdata.stages import BAKED_STAGES, NODE_STAGES
 
-STAGE = Path(__file__).parents[2] / "userdata" / "node" / "dcgm.sh"
+USERDATA = Path(__file__).parents[2] / "userdata"
+STAGE = USERDATA / "node" / "dcgm.sh"
 # The second has the profiler's module, which the panel of tensor cores needs.
 PACKAGES = "datacenter-gpu-manager-exporter datacenter-gpu-manager-4-proprietary"
-LIB = 'put_file() { mkdir -p "$RUN_DIR$(dirname "$1")"; cat >"$RUN_DIR$1"; }'
+LIB = (USERDATA / "lib.sh").read_text().partition("# apt_get ")[2].partition("# link_pyxis")[0]
+PUT = 'put_file() { mkdir -p "$RUN_DIR$(dirname "$1")"; cat >"$RUN_DIR$1"; }'
 
 
 def run(folder: Path, machine: str, manager: str) -> tuple[list[str], Path]:
@@ -25,12 +27,13 @@ def run(folder: Path, machine: str, manager: str) -> tuple[list[str], Path]:
         (commands / name).chmod(0o755)
     for name in ("bash", "cat", "mkdir", "dirname", "grep"):
         (commands / name).symlink_to(f"/bin/{name}")
+    text = STAGE.read_text().replace(" /etc/apt/sources", f" {folder}/root/etc/apt/sources")
+    text = text.replace(f"put_file {folder}/root", "put_file ")
     subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", f"{LIB}\nsource {STAGE}\ncheck || apply"],
+        ["bash", "-euo", "pipefail", "-c", f"#{LIB}\n{PUT}\n{text}\ncheck || apply"],
         env={
             "PATH": str(commands),
             "RUN_DIR": str(folder / "root"),
-            "APT_SOURCES_DIR": str(folder / "root/etc/apt/sources.list.d"),
         },
         check=True,
     )

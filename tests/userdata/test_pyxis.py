@@ -1,6 +1,5 @@
 """The stage that brings enroot and pyxis, with stand-ins for what fetches, installs and builds."""
 
-import os
 import platform
 import re
 import subprocess
@@ -34,6 +33,15 @@ pyxis() { ls "$FOLDER/usr/lib/slurm/spank_pyxis.so" 2>/dev/null; }
 """
 
 
+def functions(*names: str) -> str:
+    lib = (ROOT / "userdata" / "lib.sh").read_text()
+    return "\n".join(
+        match[0]
+        for name in names
+        if (match := re.search(rf"^{name}\(\) \{{\n.*?^\}}\n", lib, re.MULTILINE | re.DOTALL))
+    )
+
+
 def run(folder: Path, body: str = "check || apply; check", **told: str) -> tuple[int, list[str]]:
     """Exit code of `body` with the stage's functions, and the calls that it made."""
     commands = folder / "bin"
@@ -57,10 +65,10 @@ def run(folder: Path, body: str = "check || apply; check", **told: str) -> tuple
         "CONTAINER_CACHE": "",
         "SLURM_RELEASE": "24.11",
         "RUNS": SLURM,
-        "PYXIS_PREFIX": str(folder / "usr"),
     }
+    text = STAGE.read_text().replace("=/usr/local ", f"={folder}/usr ")
     done = subprocess.run(
-        ["bash", "-c", f"set -eo pipefail\n{LIB}\nsource {STAGE}\n{body}"],
+        ["bash", "-c", f"set -eo pipefail\n{LIB}\n{functions('apt_get')}\n{text}\n{body}"],
         env={"PATH": str(commands), "FOLDER": str(folder), **settings, **told},
         capture_output=True,
         text=True,
@@ -179,29 +187,20 @@ def test_what_cannot_be_fetched_fails_the_stage_and_is_tried_again(
     assert not (tmp_path / "usr/lib/slurm/pyxis-built-for").exists()
 
 
-def functions(*names: str) -> str:
-    lib = (ROOT / "userdata" / "lib.sh").read_text()
-    return "\n".join(
-        match[0]
-        for name in names
-        if (match := re.search(rf"^{name}\(\) \{{\n.*?^\}}\n", lib, re.MULTILINE | re.DOTALL))
-    )
-
-
 def test_a_node_has_the_plugin_wherever_its_head_may_have_it(tmp_path: Path):
     """plugstack.conf is the head's, and a node passes over a plugin that it names elsewhere."""
     plugin = tmp_path / "spank_pyxis.so"
     plugin.touch()
     body = functions("link_pyxis", "pyxis_folders", "is_pyxis_linked")
+    body = body.replace("echo /usr/", f"echo {tmp_path}/usr/")
     line = f"pyxis() {{ echo {plugin}; }}\n{body}\nis_pyxis_linked || link_pyxis; is_pyxis_linked"
 
-    env = {"PATH": os.environ["PATH"], "PYXIS_ROOT": str(tmp_path)}
-    done = subprocess.run(["bash", "-euc", line], env=env, check=False)
+    done = subprocess.run(["bash", "-euc", line], check=False)
 
     assert done.returncode == 0
     triplet = f"{platform.machine()}-linux-gnu"
     for folder in ("local/lib/slurm", f"lib/{triplet}/slurm", f"lib/{triplet}/slurm-wlm"):
         assert (tmp_path / "usr" / folder / "spank_pyxis.so").samefile(plugin)
-    # Where the stage builds it, without the prefix of these tests.
-    assert "PREFIX=${PYXIS_PREFIX:-/usr/local}" in STAGE.read_text()
+    # Where the stage builds it.
+    assert "PREFIX=/usr/local " in STAGE.read_text()
     assert "BUILT_FOR=$PREFIX/lib/slurm/" in STAGE.read_text()

@@ -6,7 +6,6 @@
 # Canonical's get what they lack from their distribution's repositories, and Slurm from another one
 # where the cluster file names it.
 
-readonly APT='-q -y -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3'
 # Slurm's packages, where they lie in S3.
 readonly FROM_S3=/opt/tidegate/packages MAX_OBJECTS=2000 MAX_MIB=2048
 # The site's hook, which comes next, may bring the client of Lustre that is not there; the stage lustre
@@ -103,10 +102,8 @@ install_with() {
     done
 }
 
-# Waits for who else holds the lock, and tries downloads again.
 apt_install() {
-    # shellcheck disable=SC2086
-    NEEDRESTART_SUSPEND=1 DEBIAN_FRONTEND=noninteractive apt-get $APT install --no-install-recommends "$@"
+    apt_get install --no-install-recommends "$@"
 }
 
 # Slurm's packages have the names of Debian or, of SchedMD's own make, others. Source: Slurm's
@@ -126,8 +123,7 @@ refresh_apt() {
     [[ $(missing) != *mount.efs* ]] || add_efs_source || echo "no repository with mount.efs"
     [[ $(missing) != *lustre* ]] || add_lustre_source || echo "no repository with mount.lustre"
     [[ -z $REPOSITORY_URL ]] || add_slurm_source
-    # shellcheck disable=SC2086
-    apt-get $APT update || true
+    apt_get update || true
 }
 
 # fetch_key URL PATH: a repository's public key to PATH.asc or PATH.gpg, since apt tells text from

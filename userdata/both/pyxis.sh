@@ -9,10 +9,10 @@
 # source is one commit, so that nobody can put another in its place.
 
 readonly ENROOT_VERSION=4.1.2 PYXIS_COMMIT=107519944221822ea1dace4db8e7234b2eaa4cd5 # v0.24.0
-readonly ENROOT_AT=${ENROOT_URL:-https://github.com/NVIDIA/enroot/releases/download}
-readonly PYXIS_AT=${PYXIS_URL:-https://github.com/NVIDIA/pyxis.git}
-readonly TOOLS_AT=${NVIDIA_TOOLS_URL:-https://nvidia.github.io/libnvidia-container}
-readonly PREFIX=${PYXIS_PREFIX:-/usr/local} SOURCE=$RUN_DIR/pyxis
+readonly ENROOT_AT=https://github.com/NVIDIA/enroot/releases/download
+readonly PYXIS_AT=https://github.com/NVIDIA/pyxis.git
+readonly TOOLS_AT=https://nvidia.github.io/libnvidia-container
+readonly PREFIX=/usr/local SOURCE=$RUN_DIR/pyxis
 # Beside the plugin, the Slurm that it was built for.
 readonly BUILT_FOR=$PREFIX/lib/slurm/pyxis-built-for
 
@@ -46,6 +46,7 @@ is_apt() {
 }
 
 apply() {
+    ! is_apt || apt_get update || true
     has_enroot || install_enroot
     has_tools || install_tools
     has_pyxis || build_pyxis
@@ -53,15 +54,10 @@ apply() {
 
 add() {
     if is_apt; then
-        NEEDRESTART_SUSPEND=1 DEBIAN_FRONTEND=noninteractive apt-get -q -y \
-            -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3 install --no-install-recommends "$@"
+        apt_get install --no-install-recommends "$@"
     else
         dnf -q -y --setopt=retries=5 install "$@"
     fi
-}
-
-refresh() {
-    apt-get -q -y -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3 update || true
 }
 
 # enroot+caps lets people import images (enroot, doc/installation.md). Ubuntu's AppArmor lets programs
@@ -81,16 +77,17 @@ install_enroot() {
     rm -rf "$folder"
 }
 
-# Source: NVIDIA Container Toolkit, "Installing the NVIDIA Container Toolkit".
+# Source: NVIDIA Container Toolkit, "Installing the NVIDIA Container Toolkit". An image that has the
+# repository keeps its own word: apt ends at a second one with another key.
 install_tools() {
     if is_apt && grep -rqsF "$TOOLS_AT" /etc/apt/sources.list.d; then
-        refresh # one that has it keeps its own word: apt ends at a second one with another key
+        :
     elif is_apt; then
         curl -fsS -m 20 --retry 3 -o /usr/share/keyrings/nvidia-container.asc "$TOOLS_AT/gpgkey"
         put_file /etc/apt/sources.list.d/nvidia-container.list 644 <<EOF_LIST
 deb [signed-by=/usr/share/keyrings/nvidia-container.asc] $TOOLS_AT/stable/deb/$(dpkg --print-architecture) /
 EOF_LIST
-        refresh
+        apt_get update || true
     else
         curl -fsS -m 20 --retry 3 "$TOOLS_AT/stable/rpm/nvidia-container-toolkit.repo" |
             put_file /etc/yum.repos.d/nvidia-container-toolkit.repo 644

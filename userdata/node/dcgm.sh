@@ -6,11 +6,11 @@
 # dcgm-exporter, for the metrics of GPUs, from NVIDIA's own repository, in an image that is baked: a boot
 # has no time for it. Its units stay off: the stage exporters starts it, with the jobs' folder.
 
-readonly CUDA_AT=${CUDA_REPOS_URL:-https://developer.download.nvidia.com/compute/cuda/repos}
+readonly CUDA_AT=https://developer.download.nvidia.com/compute/cuda/repos
 # The second has the module of the profiler, without which tensor cores are not told (dcgm-exporter's issue
 # 449); the first does not ask for it.
 readonly PACKAGES_OF_DCGM=(datacenter-gpu-manager-exporter datacenter-gpu-manager-4-proprietary)
-readonly APT_SOURCES=${APT_SOURCES_DIR:-/etc/apt/sources.list.d} KEY=/usr/share/keyrings/nvidia-cuda.asc
+readonly KEY=/usr/share/keyrings/nvidia-cuda.asc
 
 check() {
     command -v dcgm-exporter >/dev/null
@@ -22,9 +22,8 @@ apply() {
     [[ $arch == x86_64 ]] || arch=sbsa
     if command -v apt-get >/dev/null; then
         add_source "$CUDA_AT/ubuntu$(sed -n 's/^VERSION_ID="\(.*\)\.\(.*\)"/\1\2/p' /etc/os-release)/$arch"
-        apt-get -q -y -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3 update || true
-        NEEDRESTART_SUSPEND=1 DEBIAN_FRONTEND=noninteractive apt-get -q -y \
-            -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3 install --no-install-recommends "${PACKAGES_OF_DCGM[@]}"
+        apt_get update || true
+        apt_get install --no-install-recommends "${PACKAGES_OF_DCGM[@]}"
     else
         curl -fsS -m 20 --retry 3 -o "$RUN_DIR/cuda.repo" "$CUDA_AT/amzn2023/$arch/cuda-amzn2023.repo"
         dnf -q -y --setopt=retries=5 "--setopt=reposdir=$RUN_DIR,/etc/yum.repos.d" install "${PACKAGES_OF_DCGM[@]}"
@@ -37,7 +36,7 @@ apply() {
 add_source() {
     local host=${1#*://}
     host=${host%%/*}
-    ! grep -rqsF "$1" "$APT_SOURCES" || return 0
+    ! grep -rqsF "$1" /etc/apt/sources.list.d || return 0
     curl -fsS -m 20 --retry 3 -o "$KEY" "$1/3bf863cc.pub"
     put_file /etc/apt/sources.list.d/nvidia-cuda.list 644 <<<"deb [signed-by=$KEY] $1/ /"
     put_file /etc/apt/preferences.d/nvidia-cuda 644 <<EOF_PIN

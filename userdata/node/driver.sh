@@ -49,8 +49,7 @@ driver_packages() {
 
 install_canonical_s() {
     # shellcheck disable=SC2046
-    DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=120 \
-        -o Acquire::Retries=3 install --no-install-recommends $(driver_packages)
+    apt_get install --no-install-recommends $(driver_packages)
     # shellcheck disable=SC2046
     apt-mark hold $(driver_packages) linux-image-aws linux-headers-aws
 }

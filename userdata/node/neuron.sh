@@ -25,8 +25,7 @@ install_driver() {
     codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
     curl -fsS -m 20 --retry 3 "$NEURON_URL/GPG-PUB-KEY-AMAZON-AWS-NEURON.PUB" | put_file "$KEY" 644
     put_file "$LIST" 644 <<<"deb [signed-by=$KEY] $NEURON_URL $codename main"
-    apt-get -q -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3 update
-    DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3 \
-        install --no-install-recommends "linux-headers-$(uname -r)" aws-neuronx-dkms aws-neuronx-tools
+    apt_get update
+    apt_get install --no-install-recommends "linux-headers-$(uname -r)" aws-neuronx-dkms aws-neuronx-tools
     apt-mark hold aws-neuronx-dkms
 }
