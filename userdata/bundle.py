@@ -10,7 +10,7 @@ import io
 import re
 import shlex
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
@@ -118,8 +118,7 @@ def assignments(settings: Mapping[str, str]) -> str:
 def pack(roles: Mapping[str, Iterable[Stage]], files: Mapping[str, str | bytes]) -> Bundle:
     """The bundle of these stages, by the role that runs them. `files`: for its folder `files`.
 
-    They are packed without comments, docstrings and annotations: an image's document is bound in
-    its size.
+    They are packed without comments and docstrings: an image's document is bound in its size.
     """
     entries: dict[str, str | bytes] = {name: read(name) for name in RUNNER}
     for role, stages in roles.items():
@@ -150,35 +149,12 @@ def without_docstrings(module: str) -> str:
     return without_comments("".join(lines))
 
 
-def without_annotations(module: str) -> str:
-    """A Python module whose functions do not say of which types their arguments and answers are;
-    those that go over several lines stay.
-    """
-    lines = [line.encode() for line in module.splitlines(keepends=True)]
-    for line, begin, end in sorted(_annotated(ast.parse(module)), reverse=True):
-        lines[line - 1] = lines[line - 1][:begin] + lines[line - 1][end:]
-    return b"".join(lines).decode()
-
-
-def _annotated(tree: ast.Module) -> Iterator[tuple[int, int, int]]:
-    """The line, and from which byte of it to which. An answer's begins with an arrow in spaces."""
-    for node in ast.walk(tree):
-        found = None
-        if isinstance(node, ast.arg) and (found := node.annotation):
-            begin = node.col_offset + len(node.arg.encode())
-        elif isinstance(node, ast.FunctionDef) and (found := node.returns):
-            begin = found.col_offset - len(" -> ")
-        if found and found.end_lineno == found.lineno:
-            assert found.end_col_offset is not None
-            yield found.lineno, begin, found.end_col_offset
-
-
 def _packed(name: str, content: str | bytes) -> str | bytes:
     if isinstance(content, bytes):
         return content
     match PurePath(name).suffix:
         case ".py":
-            return without_annotations(without_docstrings(content))
+            return without_docstrings(content)
         case ".sh" | "":  # a script or a table
             return without_comments(content)
         case _:

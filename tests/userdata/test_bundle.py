@@ -18,7 +18,6 @@ from userdata.bundle import (
     Stage,
     in_order,
     read,
-    without_annotations,
     without_comments,
     without_docstrings,
 )
@@ -155,13 +154,8 @@ def test_a_line_that_a_comment_ends_is_seen():
 
 
 def meant(module: str) -> str:
-    """What Python makes of a module, its docstrings and annotations taken for nothing."""
+    """What Python makes of a module, its docstrings taken for nothing."""
     tree = ast.parse(module)
-    for each in ast.walk(tree):
-        if isinstance(each, ast.arg):
-            each.annotation = None
-        elif isinstance(each, ast.FunctionDef):
-            each.returns = None
     for node in documented(tree):
         node.body = node.body[1:] or [ast.Pass()]
     return ast.dump(tree)
@@ -182,20 +176,6 @@ def test_a_module_without_its_docstrings_does_the_same(name):
     assert meant(packed) == meant(source)
     assert documented(ast.parse(source))
     assert not documented(ast.parse(packed))
-
-
-def test_arguments_and_answers_are_packed_without_their_types():
-    module = (
-        "def f(ä: int, *b: str, c: dict[str, int] = {}, **d: object) -> list[int]:\n"
-        '    e: int = 1\n    return {"a: int": lambda x: x} and " -> int"\n\n\n'
-        "def g(\n    a: Callable[\n        [int], str\n    ],\n    b: int,\n) -> None: ...\n"
-    )
-
-    assert without_annotations(module) == (
-        "def f(ä, *b, c = {}, **d):\n"
-        '    e: int = 1\n    return {"a: int": lambda x: x} and " -> int"\n\n\n'
-        "def g(\n    a: Callable[\n        [int], str\n    ],\n    b,\n): ...\n"
-    )
 
 
 def test_text_that_only_looks_like_a_docstring_stays():
