@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.core.reading import launches
+from tests.core.reading import launches, orders
 from tests.core.test_drift import (
     NEW,
     OLD,
@@ -18,6 +18,7 @@ from tests.core.test_drift import (
     t4,
 )
 from tests.core.test_rollout import (
+    BAD,
     BESIDE,
     FIRST,
     TENTH,
@@ -35,6 +36,7 @@ from tests.make import NOW_S, instance, node, offering
 from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.ec2 import TEMPLATE_TAG, Cure
 from tidegate.core.model.ledger import LaunchRecord, Phase
+from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.rollout import WATCHED_S, Rollout, RolloutCode, Tally
 from tidegate.core.model.slurm import Node, SetBy
 from tidegate.core.model.snapshot import Snapshot
@@ -272,3 +274,13 @@ def test_no_old_node_goes_where_another_old_one_would_come(rollout, least):
 
     assert (bought(made), going(made)) == ({}, [])
     assert bought(goes_on) or going(goes_on)
+
+
+def test_what_was_given_up_is_closed_while_slurm_deletes_it_not():
+    """Slurm deletes no node that is in a reservation: an order to do so came back in each look."""
+    reserved = node("i-2", state="IDLE+MAINTENANCE+RESERVED+DYNAMIC_NORM")
+
+    made = plan(seen(t4(), [reserved], BESIDE, pool_history=on_way(BAD)))
+
+    assert not orders(made, OrderKind.RELEASE)
+    assert [each.names for each in orders(made, OrderKind.DRAIN)] == [("i-2",)]

@@ -57,8 +57,9 @@ def leave_given_up(
             continue
         fleet.leaves(each, why)
         bins.remove(node.name)
-        is_idle, now_s = each.member.is_idle, snapshot.now_s
-        kind = OrderKind.RELEASE if is_idle else OrderKind.DRAIN
+        # Slurm deletes no node that is in a reservation: until that ends it is closed.
+        is_idle = each.member.is_idle and not node.state.is_reserved
+        kind, now_s = OrderKind.RELEASE if is_idle else OrderKind.DRAIN, snapshot.now_s
         if not each.member.has_order(kind, now_s):
             reason = DrainReason(DrainCode.GIVEN_UP, why)
             yield order(kind, (node.name,), reason, only_if=("IDLE",) if is_idle else ())
