@@ -7,7 +7,7 @@ import pytest
 from tests.core.reading import launches, orders, why
 from tests.make import NOW_S, cluster, instance, job, node, offering, pool, record, snapshot
 from tidegate.core.model.budgets import Budget, Disruption
-from tidegate.core.model.cluster import Pool
+from tidegate.core.model.cluster import Limits, Pool
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Plan, Watch
 from tidegate.core.model.slurm import Association, Job
@@ -109,3 +109,47 @@ def test_a_job_that_waits_for_something_else_gets_its_node_when_that_is_over(
 def test_nor_is_the_node_of_a_job_that_is_gone_or_runs() -> None:
     assert watched(plan(seen(RUNS))) == []
     assert watched(plan(seen(replace(WAITS, state="RUNNING", node_names=("i-2",)), RUNS))) == []
+
+
+ONE_OF_A_GANG = replace(job(1, nodes=2), reason="Resources")
+SMALL = pool(limits=Limits(nodes=2))
+
+
+@pytest.mark.parametrize(
+    "gang",
+    [
+        [ONE_OF_A_GANG],
+        [replace(job(3), het_job_id="3"), replace(job(1), het_job_id="3")],
+    ],
+)
+def test_a_gang_of_which_another_job_took_a_node_waits_longer_each_time(gang: list[Job]) -> None:
+    """A limit has no room for one more. The gang is held back as one, by its leader."""
+    of = replace(seen(*gang, job(2, state="RUNNING", on=["i-2"])), cluster=cluster(SMALL))
+    of = replace(of, digest=replace(of.heard, reading=replace(of.heard.reading, associations=())))
+    (first,) = watched(plan(of))
+
+    again = replace(of.nodes[0], launch_id="l-2")
+    (second,) = watched(plan(replace(of, nodes=(again, of.nodes[1]), stuck=(first,))))
+    now = replace(of, nodes=(), instances=(), stuck=(second,), cluster=cluster(pool()))
+
+    assert (first.job_id, first.until_s) == (gang[0].job_id, 0.0)
+    assert (second.job_id, second.until_s) == (gang[0].job_id, NOW_S + 300)
+    assert launches(plan(now)) == []
+    assert launches(plan(replace(now, stuck=(replace(second, until_s=NOW_S),)))) != []
+
+
+def test_it_is_noted_as_well_where_another_waits_for_a_cap() -> None:
+    """Then a plan takes two tries, and what the first one refused is passed over in the second."""
+    gang = replace(ONE_OF_A_GANG, account="vision")
+    of = replace(seen(gang, RUNS, replace(WAITS, job_id="4")), cluster=cluster(SMALL))
+
+    (first,) = watched(plan(of))
+
+    assert (first.job_id, first.vain_launches) == ("1", ("l-1",))
+
+
+def test_what_waits_already_is_not_made_to_wait_longer() -> None:
+    (first,) = watched(plan(seen(WAITS, RUNS)))
+    (second,) = watched(plan(seen(WAITS, RUNS, launch_id="l-2", stuck=(first,))))
+
+    assert watched(plan(seen(WAITS, RUNS, launch_id="l-3", stuck=(second,)))) == []
