@@ -14,9 +14,10 @@ from tidegate.core.model.headroom import Headroom
 from tidegate.core.model.ledger import LaunchStatus, Phase
 from tidegate.core.model.mig import devices
 from tidegate.core.model.plan import Served, Unmet
-from tidegate.core.model.slurm import Reading
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import Why
 from tidegate.core.offers.loss import Losses
+from tidegate.core.offers.seen_hazards import with_seen_hazards
 from tidegate.service.control import Looked
 from tidegate.sim.due import due_by_s
 from tidegate.sim.kept import most_kept, stopped_of
@@ -193,19 +194,19 @@ def _is_spared(job: SimJob, world: SimWorld, last: Looked | None) -> bool:
         return False
     unmet = [each for each in done.plan.unmet if each.job_id in _names(job)]
     is_spared = any(why.kind is Why.LOSSY for each in unmet for why in each.why_nots)
-    return is_spared and never_runs(
-        job.submit, world, _lossy(job, world, done.snapshot.digest.reading)
-    )
+    return is_spared and never_runs(job.submit, world, _lossy(job, world, done.snapshot))
 
 
-def _lossy(job: SimJob, world: SimWorld, reading: Reading) -> Spared:
-    """The spot that would, by the planner's own formula (`tidegate.core.offers.loss`), also while
-    others hold all places under a cap.
+def _lossy(job: SimJob, world: SimWorld, snapshot: Snapshot) -> Spared:
+    """The spot that would, by the planner's own formula (`tidegate.core.offers.loss`) and what it
+    has learnt, also while others hold all places under a cap.
     """
+    cluster = with_seen_hazards(replace(snapshot, cluster=world.priced)).cluster
+    reading = snapshot.heard.reading
     alone = tuple(each for each in reading.jobs if each.job_id in _names(job))
     free = replace(reading, jobs=alone, associations=(), licences=())
     needs, _ = demand(free, world.cluster, frozenset())
-    losses = Losses(world.priced)
+    losses = Losses(cluster)
     return frozenset(
         (pool.name, offering)
         for need in needs
