@@ -1,14 +1,17 @@
 """Limits of accounting that Slurm does not show while no node is up."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from tests.core.reading import launches, why
-from tests.make import A10G, cluster, digest, job, pool, snapshot
+from tests.make import A10G, NOW_S, T4, cluster, digest, job, pool, snapshot
 from tidegate.core.demand.accounting import Caps
-from tidegate.core.model.cluster import Limits
+from tidegate.core.model.cluster import Limits, SpendingBudget
+from tidegate.core.model.ledger import Charge
 from tidegate.core.model.slurm import Association, Job, Licence, Shape, Spread
+from tidegate.core.offers.spend import day_of
 from tidegate.core.planner import plan
 
 
@@ -255,6 +258,31 @@ def test_jobs_like_one_that_cannot_be_served_hold_no_place_under_a_cap_in_their_
     assert {why(made, each.job_id) for each in never} == {why(made, "1")}
     assert "limited to 0 nodes" in why(made, "30")
     assert "held" in why(made, "40")
+
+
+def test_one_that_has_lost_less_is_not_like_one_that_spot_would_lose_again() -> None:
+    few = cluster(pool(types=(T4,)), limits=Limits(usd_per_hour=0.3))
+    hazards = dict.fromkeys(few.prices, 0.05)
+    asked: dict[str, Any] = {"qos": "q", "priority": 9, "time_limit_s": 3600.0}
+    cap = Association("qos q", qos="q", in_all=1)
+    lost, first = replace(job(1, **asked), restarts=4), replace(job(2, **asked), priority=1)
+
+    made = plan(snapshot([lost, first], of=replace(few, hazards=hazards), associations=[cap]))
+
+    assert [launch.for_jobs for launch in launches(made)] == [("2",)]
+    assert "was requeued 4 times" in why(made, "1")
+
+
+def test_nor_is_one_that_another_user_pays_for() -> None:
+    """The first one's budget of today is spent."""
+    of = replace(cluster(), budgets={"user ada": SpendingBudget(usd_per_day=1.0)})
+    cap = Association("qos q", qos="q", in_all=1)
+    jobs = [job(1, qos="q", priority=9), replace(job(2, qos="q"), user="bob")]
+    seen = snapshot(jobs, of=of, associations=[cap])
+
+    made = plan(replace(seen, spent=(Charge(day_of(NOW_S).name, "user ada", 2.0),)))
+
+    assert [launch.for_jobs for launch in launches(made)] == [("2",)]
 
 
 def test_many_that_cannot_be_served_hold_no_place_though_each_asks_something_else() -> None:

@@ -18,7 +18,7 @@ from tidegate.core.buy.dealing import owned
 from tidegate.core.buy.launches import LAUNCHES_MAX
 from tidegate.core.buy.purchase import Purchase
 from tidegate.core.buy.steering import Steering
-from tidegate.core.demand.deadline import due_s
+from tidegate.core.demand.deadline import due_s, saved
 from tidegate.core.demand.demand import in_order
 from tidegate.core.demand.held import holds
 from tidegate.core.fleet.fleet import Fleet
@@ -30,7 +30,7 @@ from tidegate.core.model.frozen import frozen
 from tidegate.core.model.idle_use import IdleUse
 from tidegate.core.model.ledger import Launch
 from tidegate.core.model.plan import Action, Plan, Resume, Send, Stop, Terminate, Unmet, Watch
-from tidegate.core.model.slurm import Job, Reading
+from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.stuck import Stuck
 from tidegate.core.offers.seen_hazards import with_seen_hazards
@@ -79,7 +79,8 @@ from tidegate.core.passes.vain import watch_vain
 ATTEMPTS_MIN = 4
 JOBS_ATTEMPTED_MAX = 5_000
 
-# What a job asks of nodes; whose it is and its place in the queue left out.
+# What a job asks of nodes, and what of it decides where it may be sold any; its place in the queue
+# left out.
 _asked: Callable[[Job], tuple[Hashable, ...]] = attrgetter(
     "partitions",
     "nodes",
@@ -95,6 +96,7 @@ _asked: Callable[[Job], tuple[Hashable, ...]] = attrgetter(
     "required_nodes",
     "excluded_nodes",
     "reservation",
+    "restarts",
 )
 
 
@@ -189,7 +191,7 @@ def _last_attempt(snapshot: Snapshot, fleet: Sequence[Member], launches_max: int
         is_last = attempt >= (attempts_max if is_still else ATTEMPTS_MIN)
         if is_last or not refused or not is_capped or made.purchase.builder.is_full:
             break
-        passed_over = {**queue.passed_over, **refused, **_alike(refused, queue, reading)}
+        passed_over = {**queue.passed_over, **refused, **_alike(refused, queue, snapshot)}
     return made
 
 
@@ -285,19 +287,23 @@ def _noted(snapshot: Snapshot, decided: Iterable[Action]) -> dict[str, Stuck]:
     return known | {each.stuck.job_id: each.stuck for each in decided if isinstance(each, Watch)}
 
 
-def _alike(refused: Mapping[str, Unmet], queue: Queue, reading: Reading) -> dict[str, Unmet]:
+def _alike(refused: Mapping[str, Unmet], queue: Queue, snapshot: Snapshot) -> dict[str, Unmet]:
     """Jobs that ask the very same as one that gets no capacity: each would hold a place under a
     cap in its turn, and get none either.
     """
-    pending = [job for job in reading.jobs if job.is_pending and not job.het_job_id]
+
+    def asked(job: Job) -> Hashable:
+        payers = snapshot.cluster.payers(job.account, job.user)
+        return (*_asked(job), due_s(job), saved(job), payers)
+
+    jobs = snapshot.heard.reading.jobs
+    pending = [job for job in jobs if job.is_pending and not job.het_job_id]
     said: dict[Hashable, Unmet] = {}
     for job in in_order(job for job in pending if job.job_id in refused):
-        said.setdefault((*_asked(job), due_s(job)), refused[job.job_id])
+        said.setdefault(asked(job), refused[job.job_id])
     capped = queue.unmet.keys() - refused.keys() - queue.passed_over.keys()
     return {
         job.job_id: replace(known, job_id=job.job_id)
         for job in pending
-        if job.job_id in capped
-        and (known := said.get((*_asked(job), due_s(job))))
-        and not holds(job)
+        if job.job_id in capped and (known := said.get(asked(job))) and not holds(job)
     }
