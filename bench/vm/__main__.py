@@ -37,13 +37,13 @@ def boot(made: Machines) -> list[str]:
 def tried(probe: Probe, made: Machines) -> bool:
     began_s = time.monotonic()
     try:
-        seen = probe.look(made)
+        seen = "; ".join(probe.look(made).splitlines())
     except OSError as error:
         seen = f"no answer: {error}"
     holds = probe.holds(seen)
     print(f"{'ok  ' if holds else 'FAIL'} {probe.name} ({time.monotonic() - began_s:.0f} s)")
     print(f"     expected  {probe.expected}")
-    print(f"     happened  {'; '.join(seen.splitlines())}", flush=True)
+    print(f"     happened  {seen}", flush=True)
     return holds
 
 

@@ -246,7 +246,7 @@ PROBES = (
     Probe("four jobs, each on a thread of its own", "0 1 2 3", cores),
     Probe("the node knows people", "2001 2002", known),
     Probe("four tasks of a step likewise", "0 1 2 3", steps),
-    Probe("a job that takes more memory than it asked for", "OUT_OF_MEMORY\n0", memory),
+    Probe("a job that takes more memory than it asked for", "OUT_OF_MEMORY; 0", memory),
     Probe("what accounting has of it", "OUT_OF_MEMORY", agent.accounted),
     Probe("what accounting has of a job's memory", "COMPLETED 2[0-9]{2} MiB", agent.memory),
     Probe("a job's limits", "unlimited 131072 131072 unlimited", limits),

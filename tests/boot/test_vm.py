@@ -3,12 +3,14 @@
 import subprocess
 import sys
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
-from bench.vm.machines import ACCOUNTED, head_values
+from bench.vm.__main__ import tried
+from bench.vm.machines import ACCOUNTED, Machines, head_values
 from bench.vm.network import FILES_ADDRESS
-from bench.vm.probes import PROBES
+from bench.vm.probes import PROBES, Probe
 from local.boot.bundles import opened
 from local.boot.overrides import beyond
 from local.boot.values import HEAD
@@ -43,3 +45,12 @@ def test_the_file_server_s_address_is_nobody_else_s():
 def test_each_probe_has_a_name_of_its_own_and_fails_where_nothing_is_seen():
     assert len({probe.name for probe in PROBES}) == len(PROBES)
     assert [probe.name for probe in PROBES if probe.holds("")] == []
+
+
+def test_what_a_probe_sees_on_several_lines_is_expected_as_it_is_printed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    probe = Probe("a job", "COMPLETED told; through", lambda _: "COMPLETED told\nthrough")
+
+    assert tried(probe, cast(Machines, None))
+    assert "happened  COMPLETED told; through" in capsys.readouterr().out
