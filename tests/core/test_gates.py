@@ -384,3 +384,13 @@ def test_nor_where_a_job_before_it_has_counted_on_one_of_them_in_vain() -> None:
 
     assert {"7", "8"} <= {each.job_id for each in made.unmet}
     assert not orders(made, OrderKind.DRAIN)
+
+
+@pytest.mark.parametrize("shut", [0, 1, 2])
+def test_nor_for_a_gang_with_a_higher_priority_that_has_just_come(*, shut: int) -> None:
+    """What Slurm starts there in these seconds it decides itself; the other gets what is bought."""
+    made = plan(opened_for_an_array(job(7, nodes=2, gpus=4, priority=9), shut=shut))
+
+    (sold,) = (each.by for each in made.served if each.job_id == "7")
+    assert not {"i-2", "i-3"} & set(sold)
+    assert not orders(made, OrderKind.DRAIN)

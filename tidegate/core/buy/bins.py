@@ -300,9 +300,14 @@ class Bins:
         return self._order[position] if position < len(self._order) else None
 
     def for_gang(self, need: Need) -> Iterable[Bin]:
-        """The gang's own gated bins, and every open one of which the zone is known."""
+        """The gang's own gated bins, and every open one of which the zone is known. Not what was
+        opened for another a moment ago: one with a higher priority may have nodes for a part of it
+        alone, and the other's would be closed and opened in turn.
+        """
         yield from self._gated.get(need.gang, ())
-        yield from (each for each in dict.fromkeys(self._order) if not each.is_anywhere)
+        for each in dict.fromkeys(self._order):
+            if not each.is_anywhere and each.opened_for in ("", need.gang):
+                yield each
 
     def opened(self, gang: str) -> Sequence[Bin]:
         """Those that were opened for the gang a moment ago."""
