@@ -19,7 +19,7 @@ from tidegate.sim.checks.ending import UNREACHABLE
 from tidegate.sim.checks.orders import ids_of
 from tidegate.sim.checks.witness import Check, Witness
 from tidegate.sim.kept import most_kept
-from tidegate.sim.slurm_parts import SimJob
+from tidegate.sim.slurm_parts import SimJob, SimNode
 
 # What a plan counted may be that old when its orders are carried out.
 COUNTED_AGO_S = 600.0
@@ -150,6 +150,12 @@ class OldNodesGo(Check):
         self.blind_s = float("-inf")  # when a planner last had no digest that it may act on
         self.templates_read: dict[int, Mapping[str, str]] = {}  # by each planner, as it began
         self.templates_of: dict[str, Mapping[str, str]] = {}  # those that an order was decided by
+        self.joined_from: set[tuple[str, str]] = set()  # pools, and templates of nodes of them
+
+    def joined(self, node: SimNode) -> None:
+        """It counts as well when it was stopped since, and boots again."""
+        if instance := self.world.compute.everything.get(node.name):
+            self.joined_from.add((instance.pool, instance.template))
 
     def begun(self) -> None:
         self.templates_read[self.witness.depth] = self._newest()
@@ -226,11 +232,7 @@ class OldNodesGo(Check):
         if name in self.world.compute.prepaid.held:
             return True
         newest = self.templates_of.get(order.order_id, self._newest())[pool.name]
-        return any(
-            (one.pool, one.template) == (pool.name, newest)
-            for one in everything.values()
-            if one.instance_id in self.witness.registered
-        )
+        return (pool.name, newest) in self.joined_from
 
     def started(self, job: SimJob) -> None:
         since_s = self.witness.now_s - LEFT_SOON_S
