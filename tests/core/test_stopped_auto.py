@@ -58,6 +58,18 @@ def test_it_is_kept_until_its_disk_has_cost_what_a_start_saves() -> None:
     assert any(said in getattr(each, "reason", "") for each in after.actions)
 
 
+@pytest.mark.parametrize("state", [InstanceState.STOPPED, InstanceState.RUNNING])
+def test_so_it_is_while_the_head_is_silent_but_for_what_runs_again(state: InstanceState) -> None:
+    """A cluster that is stopped over a weekend has no head to hear."""
+    worth_s = SAVES_USD / DISK_USD * HOUR_S
+    of = {ago_s: standing(auto(), worth_s + ago_s) for ago_s in (-60, 60)}
+    silent = {ago_s: replace(each, digest_age_s=40_000.0) for ago_s, each in of.items()}
+    shows = {ago_s: replace(s, instances=(shown(state=state),)) for ago_s, s in silent.items()}
+
+    assert ended(plan(shows[-60])) == []
+    assert ended(plan(shows[60])) == (["i-1"] if state is InstanceState.STOPPED else [])
+
+
 @pytest.mark.parametrize("of", [auto(0.0), auto(50.0, start_s=300.0)])
 def test_where_a_start_saves_nothing_none_is_stopped_and_none_kept(of: Cluster) -> None:
     assert (stops(plan(leaving(of))), ended(plan(leaving(of)))) == ([], ["i-1"])

@@ -70,7 +70,7 @@ from tidegate.core.passes.silence import replacements
 from tidegate.core.passes.sooner_start import SoonerStarts
 from tidegate.core.passes.spares import Spares, buy_spares, learn_arrivals, want_spares
 from tidegate.core.passes.steer import steer
-from tidegate.core.passes.stopped import start_stopped, stop_instead
+from tidegate.core.passes.stopped import end_stale, start_stopped, stop_instead
 from tidegate.core.passes.vain import watch_vain
 
 # How often the passes may run for one plan where jobs that get no node hold places under a cap.
@@ -166,7 +166,7 @@ def _in_silence(snapshot: Snapshot, launches_max: int) -> Iterator[Action]:
     ours, purchase = members(snapshot), Purchase(snapshot, launches_max)
     count_doubt(snapshot, purchase, Bins())
     ended = stop_instead(snapshot, ours, end_released(snapshot, ours))
-    decided = (*finish_launches(snapshot, purchase), *ended)
+    decided = (*finish_launches(snapshot, purchase), *ended, *end_stale(snapshot, ours))
     yield from (*decided, *reprice(snapshot, ours, decided))
     yield from replacements(snapshot, ours, launches_max)
 

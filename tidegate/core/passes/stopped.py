@@ -8,7 +8,7 @@ from tidegate.core.buy.dealing import jobs_of, shares
 from tidegate.core.fleet.judge import RELEASED
 from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.starts import stopped_room
-from tidegate.core.fleet.stopped import is_startable, stopped_of, why_outdated
+from tidegate.core.fleet.stopped import is_startable, of_stopped, stands, stopped_of, why_outdated
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.drain_reason import DrainCode
 from tidegate.core.model.ec2 import Market, Offering
@@ -62,6 +62,17 @@ def stop_instead(
         why = f"they idled, and pool {name} keeps such nodes stopped"
         found.append(Stop(tuple(names), why))
     return found
+
+
+def end_stale(snapshot: Snapshot, ours: Iterable[Member]) -> Iterator[Action]:
+    """Stopped nodes that are of no more use end while the head is silent as well: a cluster that is
+    stopped over a weekend would pay for their disks. What runs again Slurm may have.
+    """
+    standing = [each for each in ours if stands(each)]
+    for each in standing:
+        if each.instance is not None and each.instance.is_stopped:
+            found = of_stopped(each, snapshot)
+            yield from (action for action in found if isinstance(action, Terminate))
 
 
 def _may_stop(member: Member, snapshot: Snapshot) -> Pool | None:
