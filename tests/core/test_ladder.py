@@ -171,17 +171,21 @@ def test_a_node_that_was_well_between_two_looks_of_its_reboot_is_not_rebooted_tw
     assert ordered(plan(again)) == [OrderKind.RELEASE]
 
 
+@pytest.mark.parametrize("is_noted", [True, False])
 @pytest.mark.parametrize(("state", "then"), [(DRAINED, [OrderKind.RELEASE]), (WAITS, [])])
 def test_one_that_slurm_said_it_reboots_and_that_is_sick_again_is_replaced(
-    state: str, then: list[OrderKind]
+    state: str, then: list[OrderKind], *, is_noted: bool
 ) -> None:
-    """It was off and back between two looks."""
+    """It was off and back between two looks; the planner that asked may have died before it noted
+    that.
+    """
     first = seen(sick())
     made = plan(first)
     again = later(first, made, sick("tidegate-health: ecc: 2 uncorrected ECC errors", state=state))
     asked = the_order(made)
     (known,) = again.nodes
-    pending = PendingOrder(asked.order_id, asked.kind, asked.not_after_s, "")
+    noted = PendingOrder(asked.order_id, asked.kind, asked.not_after_s, "")
+    pending = noted if is_noted else None
     said = OrderResult(asked.order_id, asked.kind, "i-1", OrderOutcome.DONE)
     assert again.digest is not None
     heard = replace(again.digest, results=(said,))

@@ -81,15 +81,17 @@ def _noted(
         return replace(finding, reboot_at_s=snapshot.now_s) if is_due else finding
     state = member.node.state
     # Between two looks it may have been off, back and found sick again.
-    is_over = _was_rebooted(member) and not state.awaits_reboot
+    is_over = _was_rebooted(member, snapshot) and not state.awaits_reboot
     is_seen = state.is_rebooting or state.takes_jobs or is_over
     return replace(finding, has_rebooted=True) if is_seen else finding
 
 
-def _was_rebooted(member: Member) -> bool:
-    """The head answered that Slurm does as its last order says."""
-    done = (OrderKind.REBOOT, OrderOutcome.DONE)
-    return member.result is not None and (member.result.kind, member.result.outcome) == done
+def _was_rebooted(member: Member, snapshot: Snapshot) -> bool:
+    """The head answered that Slurm does so. Whichever order that was: who sent it may have died
+    before it wrote that down.
+    """
+    done = (member.instance_id, OrderKind.REBOOT, OrderOutcome.DONE)
+    return any((each.name, each.kind, each.outcome) == done for each in snapshot.heard.results)
 
 
 def _may_reboot(member: Member, snapshot: Snapshot) -> bool:
