@@ -25,7 +25,7 @@ from tidegate.ports import Finished
 from tidegate.service.control import Looked, Round
 from tidegate.service.outcome import Outcome
 from tidegate.sim.chaos import Chaos
-from tidegate.sim.checks.ending import HeadGoesLast, LeftSlurmFirst
+from tidegate.sim.checks.ending import HeadGoesLast, LeftSlurmFirst, NoStrayInstances
 from tidegate.sim.checks.futile import FUTILE_MAX, NoFutileLaunches
 from tidegate.sim.checks.hours import NothingWhileStopped
 from tidegate.sim.checks.leaving import OldNodesGo, OneFirstNode
@@ -376,3 +376,22 @@ def test_a_small_job_beside_a_gang_takes_no_promise_from_it() -> None:
     )
 
     assert check.promised == {"i-1": "7", "i-2": "7"}
+
+
+@pytest.mark.parametrize("was_seen", [True, False])
+def test_a_stray_may_run_twice_as_long_where_no_planner_has_seen_it(*, was_seen: bool) -> None:
+    world, seen = witnessed()
+    check = NoStrayInstances(seen)
+    (one,) = world.compute.create_fleet(first_node(world)).instances
+    known = snapshot(records=[record(one.instance_id)] if was_seen else [])
+
+    check.passed(check.bound_s)
+    check.looked(Looked([Round(known, Plan((), (), ()), Outcome())]))
+
+    if was_seen:
+        with pytest.raises(Broken, match="has run for"):
+            check.passed(1.0)
+    else:
+        check.passed(check.bound_s)
+        with pytest.raises(Broken, match="has run for"):
+            check.passed(1.0)

@@ -19,6 +19,7 @@ from tidegate.sim.checks.leaving import OldNodesGo
 from tidegate.sim.checks.orders import GangsWhole, HoldsKept
 from tidegate.sim.checks.witness import Broken, Witness
 from tidegate.sim.draw import draw
+from tidegate.sim.slurm_parts import SimNode
 from tidegate.sim.slurm_table import SILENT_S
 from tidegate.sim.world import SimWorld
 
@@ -34,7 +35,7 @@ def test_a_template_that_comes_after_the_decision_asks_for_no_proof(has_joined: 
     check = OldNodesGo(witness)
     (old,) = world.compute.create_fleet(first_node(world)).instances
     deploy(world, template("two-2" if has_joined else "two-3"))
-    witness.registered[old.instance_id] = 0.0
+    check.joined(SimNode(old.instance_id, 4, 16000, 1, "t4", ("t4",)))
     reason = str(DrainReason(DrainCode.DRIFTED, "made from another template"))
     order = Order("e-1-o0", OrderKind.DRAIN, (old.instance_id,), 1e12, text=reason)
     world.actors.append("planner")

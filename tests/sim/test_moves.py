@@ -7,6 +7,7 @@ import pytest
 
 from tests.make import T4, ZONE, cluster, pool
 from tests.sim.test_checks import witness
+from tests.sim.test_excuses import StoppedUntil
 from tidegate.core.model.ec2 import InstanceState, Market, Offering
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Send
@@ -180,6 +181,19 @@ def test_who_was_moved_and_is_late_is_found() -> None:
 
     with pytest.raises(Broken, match="after its deadline"):
         check.passed(1.0)
+
+
+def test_who_was_moved_before_the_cluster_was_stopped_may_be_late() -> None:
+    world, job = moving()
+    check = NotBackAndForth(witness(world))
+    check.commanded("requeue", (job.job_id,))
+
+    world.calendar = StoppedUntil(world.clock.now_s() + 10.0)  # type: ignore[assignment]
+    check.passed(1.0)
+    job.submit = replace(job.submit, comment=f"{SAYS} tidegate:deadline={START_S:.0f}")
+    check.passed(1.0)
+
+    assert check.moved_s == {}
 
 
 def test_who_did_not_say_so_and_is_requeued_from_a_closed_node_is_found() -> None:

@@ -9,6 +9,7 @@ from tidegate.core.model.digest import Digest
 from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.ec2 import Instance
 from tidegate.core.model.slurm import SetBy
+from tidegate.service.control import Looked
 from tidegate.sim.checks.idle_gpus import may_be_requeued
 from tidegate.sim.checks.moves import is_moving, may_be_moved
 from tidegate.sim.checks.witness import Check, Witness
@@ -27,13 +28,20 @@ UNREACHABLE = ("clock", "head", "slurm", "orders", "kill", "throttle", "lost", "
 
 class NoStrayInstances(Check):
     """No instance runs for longer than its boot bound and one reconcile without being a node, nor
-    is one left that EC2 has stopped as it announced.
+    is one left that EC2 has stopped as it announced. It may run twice as long where every planner
+    failed or died since it was to be given up.
     """
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
         self.stray_s: dict[str, float] = {}
+        self.judged: set[str] = set()  # by a look that knew them, when it was too late already
         self.bound_s = self.world.cluster.timings.given_up_s + RECONCILE_S + BAD_LUCK_S
+
+    def looked(self, looked: Looked) -> None:
+        least_s = self.world.cluster.timings.given_up_s + RECONCILE_S
+        known = {each.instance_id for done in looked.rounds for each in done.snapshot.nodes}
+        self.judged.update(name for name in known if self.stray_s.get(name, 0.0) > least_s)
 
     def passed(self, seconds: float) -> None:
         if not self.witness.is_head_well:
@@ -45,7 +53,8 @@ class NoStrayInstances(Check):
                 self.stray_s.pop(name, None)
                 continue
             self.stray_s[name] = self.stray_s.get(name, 0.0) + seconds
-            if self.stray_s[name] > self.bound_s:
+            bound_s = self.bound_s * (1 if name in self.judged else 2)
+            if self.stray_s[name] > bound_s:
                 raise self.broken(f"{name} has run for {self.stray_s[name]:.0f} s without a node")
         for name, at_s in self.world.compute.stopped.items():
             stopped_s = self.witness.now_s - at_s
@@ -61,6 +70,7 @@ class NoStrayInstances(Check):
 
     def ended(self, instance: Instance) -> None:
         self.stray_s.pop(instance.instance_id, None)
+        self.judged.discard(instance.instance_id)
 
 
 class IdleNodesGo(Check):

@@ -94,8 +94,8 @@ def _is_ready(node: Node, job: Job) -> bool:
 
 class NotBackAndForth(Check):
     """No job is moved twice within two boots, and none that was moved ends after its deadline where
-    nothing else has gone wrong since. A head that reports more seldom than the agent by itself
-    says late that a limit has room again: there a job may wait too long.
+    nothing else has gone wrong since, nor the cluster was stopped. A head that reports more seldom
+    than the agent by itself says late that a limit has room again: there a job may wait too long.
     """
 
     def __init__(self, witness: Witness) -> None:
@@ -118,6 +118,9 @@ class NotBackAndForth(Check):
             self.moved_s[job_id], self.runs[job_id] = now_s, job.starts
 
     def passed(self, seconds: float) -> None:
+        overrides = tuple(self.world.ledger.all_overrides.values())
+        if not self.world.calendar.wanted(self.witness.now_s, overrides).is_up:
+            self.moved_s.clear()
         for job_id, moved_s in list(self.moved_s.items()):
             job = self.world.slurm.table.active.get(job_id)
             due_s = due_by_s(job.submit.comment) if job else None
