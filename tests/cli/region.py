@@ -57,6 +57,7 @@ class Region:
     root_gib: int = 8
     root_device: str = "/dev/sda1"  # of the large image
     ebs_key: str = EBS_AWS_KEY
+    image_key: str = ""  # of the large image's snapshots
     vpc_owner: str = ""  # who shares the VPCs; the account itself where it is empty
 
     def client(self, service: str) -> Any:
@@ -87,10 +88,16 @@ class Region:
         if image_id == ARM_IMAGE:
             return {"Images": [{"Architecture": "arm64", "State": "pending"}]}
         if image_id == LARGE_IMAGE:
-            return {"Images": [_image(120, self.root_device)]}
+            return {"Images": [_image(120, self.root_device, self.image_key)]}
         if image_id in AMI_PARAMETERS.values():
             return {"Images": [_image(self.root_gib)]}
         return self.cloud.client("ec2").describe_images(ImageIds=ImageIds)
+
+    def describe_snapshots(self, *, SnapshotIds: list[str]) -> Any:  # noqa: N803
+        """Those of the large image are called by their key."""
+        if self.image_key in SnapshotIds:
+            return {"Snapshots": [{"KmsKeyId": self.image_key}]}
+        return self.cloud.client("ec2").describe_snapshots(SnapshotIds=SnapshotIds)
 
     def ask(self, changes: dict[str, Any] | None = None) -> Result:
         self.file.write_text(yaml.safe_dump(good(changes or {})))
@@ -108,8 +115,9 @@ class Region:
         ]
 
 
-def _image(gib: int, root: str = "/dev/sda1") -> Mapping[str, Any]:
+def _image(gib: int, root: str = "/dev/sda1", key: str = "") -> Mapping[str, Any]:
     """With a root volume of this size, beside a larger one that is none."""
+    encrypted = {"SnapshotId": key} if key else {}
     sizes = {"/dev/sdb": 500, root: gib}
     return {
         "Architecture": "x86_64",
@@ -117,7 +125,10 @@ def _image(gib: int, root: str = "/dev/sda1") -> Mapping[str, Any]:
         "RootDeviceName": root,
         "BlockDeviceMappings": [
             {"DeviceName": "/dev/sdc", "VirtualName": "ephemeral0"},
-            *({"DeviceName": each, "Ebs": {"VolumeSize": size}} for each, size in sizes.items()),
+            *(
+                {"DeviceName": each, "Ebs": {"VolumeSize": size, **encrypted}}
+                for each, size in sizes.items()
+            ),
         ],
     }
 

@@ -191,18 +191,6 @@ def test_a_network_of_its_own_needs_a_place_in_the_quotas(
     assert [line.startswith(words) for line in told] == [True] * bool(words), told
 
 
-def test_a_key_of_ones_own_needs_a_grant_for_spot(region: Region):
-    kms = region.cloud.client("kms")
-    region.ebs_key = kms.create_key()["KeyMetadata"]["KeyId"]
-    (before,) = region.told()
-    role = f"arn:aws:iam::123456789012:role/aws-service-role/spot.amazonaws.com/{SPOT_ROLE}"
-    kms.create_grant(KeyId=region.ebs_key, GranteePrincipal=role, Operations=["Decrypt"])
-
-    assert before.startswith("region the KMS key arn:aws:kms:")
-    assert f"has no grant for {SPOT_ROLE}" in before
-    assert region.told() == []
-
-
 def test_a_network_that_is_not_as_the_file_says(region: Region):
     ec2 = region.cloud.client("ec2")
     other = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 
 from tidegate.adapters.account import EBS_AWS_KEY, Account, Image
-from tidegate.cli import own_parts, quotas, ways_out
+from tidegate.cli import disk_keys, own_parts, quotas, ways_out
 from tidegate.cli.wanted_images import root_volumes, wanted_images
 from tidegate.core.model.alarms import AlarmState
 from tidegate.core.model.cluster import Pool
@@ -218,7 +218,7 @@ def _roots(file: ClusterFile, place: Place, image_id: str, image: Image) -> Foun
 
 
 def _disk_key(file: ClusterFile, account: Account) -> Found:
-    """The key of volumes can be used for spot instances as well."""
+    """The key of volumes can be used by the functions, and for spot instances."""
     if file.kms_key:
         yield from _key(("kms_key",), file.kms_key, file, account)
     elif (key_id := account.default_ebs_key()) != EBS_AWS_KEY:
@@ -226,16 +226,9 @@ def _disk_key(file: ClusterFile, account: Account) -> Found:
 
 
 def _key(place: Place, key_id: str, file: ClusterFile, account: Account) -> Found:
-    key = account.key(key_id)
-    if key is None or not key.is_enabled:
-        state = "not there" if key is None else "not enabled"
-        yield Problem(place, f"the KMS key {key_id} of its volumes is {state}")
-    elif key.is_customers and _first_spot(file) and SPOT_ROLE not in key.users:
-        yield Problem(
-            place,
-            f"the KMS key {key.arn} of its volumes has no grant for {SPOT_ROLE}: spot instances "
-            "would end as soon as they start; `aws kms create-grant` gives it one",
-        )
+    has_spot = _first_spot(file) is not None
+    for text in disk_keys.faults(key_id, account, kms_key=file.kms_key, has_spot=has_spot):
+        yield Problem(place, text)
 
 
 def _own_network(file: ClusterFile, account: Account) -> Found:
