@@ -162,3 +162,32 @@ def test_volumes_without_a_key_have_the_regions_default(key_id: str):
         stub.add_response("get_ebs_default_kms_key_id", {"KmsKeyId": key_id})
 
         assert Account(lambda _: client).default_ebs_key() == key_id
+
+
+def test_what_a_block_of_the_internet_leaves_out():
+    """Only what is in force, by its id."""
+    client = real_client("ec2")
+    arn = "arn:aws:ec2:us-east-1:123456789012"
+    found = [
+        {"ResourceArn": f"{arn}:vpc/vpc-0a1b2c3d", "State": "create-complete"},
+        {"ResourceArn": f"{arn}:subnet/subnet-0a1b2c3d", "State": "update-complete"},
+        {"ResourceArn": f"{arn}:vpc/vpc-0a1b2c3e", "State": "delete-in-progress"},
+    ]
+    mode = {"InternetGatewayBlockMode": "block-ingress"}
+    with Stubber(client) as stub:
+        stub.add_response(
+            "describe_vpc_block_public_access_options", {"VpcBlockPublicAccessOptions": mode}
+        )
+        stub.add_response(
+            "describe_vpc_block_public_access_exclusions",
+            {"VpcBlockPublicAccessExclusions": found[:1], "NextToken": "more"},
+        )
+        stub.add_response(
+            "describe_vpc_block_public_access_exclusions",
+            {"VpcBlockPublicAccessExclusions": found[1:]},
+            {"NextToken": "more"},
+        )
+        account = Account(lambda _: client)
+
+        assert account.internet_block() == "block-ingress"
+        assert account.let_out() == {"vpc-0a1b2c3d", "subnet-0a1b2c3d"}

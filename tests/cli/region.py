@@ -14,7 +14,7 @@ from local.cloud import LocalCloud
 from local.cloud_resources import CloudNames, create_resources
 from local.deploy import AMI_PARAMETERS, publish_image_parameters
 from tests.wire.cluster_files import good
-from tidegate.adapters.account import EBS_AWS_KEY
+from tidegate.adapters.account import EBS_AWS_KEY, NOT_BLOCKED
 from tidegate.cli.main import app
 from tidegate.core.model.ec2 import SPOT_ROLE
 from tidegate.core.model.errors import NotAuthorized
@@ -58,6 +58,8 @@ class Region:
     root_device: str = "/dev/sda1"  # of the large image
     ebs_key: str = EBS_AWS_KEY
     image_key: str = ""  # of the large image's snapshots
+    internet_block: str = NOT_BLOCKED
+    let_out: list[str] = field(default_factory=list)  # ids that the block leaves out
     vpc_owner: str = ""  # who shares the VPCs; the account itself where it is empty
 
     def client(self, service: str) -> Any:
@@ -81,6 +83,17 @@ class Region:
 
     def get_ebs_default_kms_key_id(self) -> dict[str, str]:
         return {"KmsKeyId": self.ebs_key}
+
+    def describe_vpc_block_public_access_options(self) -> Any:
+        return {"VpcBlockPublicAccessOptions": {"InternetGatewayBlockMode": self.internet_block}}
+
+    def describe_vpc_block_public_access_exclusions(self) -> Any:
+        arn = "arn:aws:ec2:us-east-1:123456789012"
+        found = [
+            {"ResourceArn": f"{arn}:{each.partition('-')[0]}/{each}", "State": "create-complete"}
+            for each in self.let_out
+        ]
+        return {"VpcBlockPublicAccessExclusions": found}
 
     def describe_images(self, *, ImageIds: list[str]) -> Any:  # noqa: N803
         """An image of ours or AWS's newest; `root_gib` is of the latter."""

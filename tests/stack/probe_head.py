@@ -15,7 +15,7 @@ from typing import Any
 from local.stack_world import StackWorld
 from tests import make
 from tests.stack.broken import gives_up, of
-from tidegate.adapters.account import EBS_AWS_KEY
+from tidegate.adapters.account import EBS_AWS_KEY, NOT_BLOCKED
 from tidegate.core.model.errors import SlurmUnavailable
 from tidegate.wire.events.boot import READY_DETAIL_TYPE
 
@@ -43,7 +43,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Ec2:
-    """The local cloud's, with the one operation that moto does not know."""
+    """The local cloud's, with the operations that moto does not know."""
 
     world: StackWorld
 
@@ -52,6 +52,9 @@ class Ec2:
 
     def get_ebs_default_kms_key_id(self) -> dict[str, str]:
         return {"KmsKeyId": EBS_AWS_KEY}
+
+    def describe_vpc_block_public_access_options(self) -> dict[str, Any]:
+        return {"VpcBlockPublicAccessOptions": {"InternetGatewayBlockMode": NOT_BLOCKED}}
 
 
 @dataclass

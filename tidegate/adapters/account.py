@@ -19,6 +19,7 @@ from tidegate.core.model.frozen import frozen
 MAX_VALUES = 200
 
 EBS_AWS_KEY = "alias/aws/ebs"
+NOT_BLOCKED = "off"
 
 
 @frozen
@@ -214,6 +215,29 @@ class Account:
             {"Name": "vpc-endpoint-type", "Values": ["Interface"]},
         ]
         return any(self._pages("ec2", "describe_vpc_endpoints", "VpcEndpoints", Filters=filters))
+
+    def internet_block(self) -> str:
+        """What the account lets through no internet gateway of its VPCs here: EC2's word, "off"
+        for nothing.
+        """
+        ask = self.clients("ec2").describe_vpc_block_public_access_options
+        found = (self._ask(ask) or {}).get("VpcBlockPublicAccessOptions", {})
+        return str(found.get("InternetGatewayBlockMode") or NOT_BLOCKED)
+
+    def let_out(self) -> frozenset[str]:
+        """The VPCs and subnets that this block leaves out, at least for what goes out."""
+        ask = self.clients("ec2").describe_vpc_block_public_access_exclusions
+        found: list[str] = []
+        page: dict[str, str] | None = {}
+        while page is not None:  # botocore has no paginator for it
+            answer = self._ask(partial(ask, **page)) or {}
+            found += (
+                each["ResourceArn"].rpartition("/")[2]
+                for each in answer.get("VpcBlockPublicAccessExclusions", ())
+                if each["State"] in ("create-complete", "update-complete")
+            )
+            page = {"NextToken": answer["NextToken"]} if answer.get("NextToken") else None
+        return frozenset(found)
 
     def endpoint_zones(self, region: str) -> Mapping[str, frozenset[str]]:
         """Service -> the zones where AWS has an interface endpoint to it. In China some services

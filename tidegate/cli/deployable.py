@@ -288,6 +288,11 @@ def _ways_out(file: ClusterFile, account: Account) -> Found:
     yield from ways_out.problems(file, account)
 
 
+def _internet(file: ClusterFile, account: Account) -> Found:
+    """Nothing blocks the way out to the internet."""
+    yield from ways_out.blocked(file, account)
+
+
 def _endpoints(file: ClusterFile, account: Account) -> Found:
     """Interface endpoints are to be had in the head's zone."""
     if not file.network.endpoints:
@@ -371,6 +376,6 @@ def _some(names: list[str]) -> str:
 
 CHECKS: tuple[Check, ...] = (
     *(_offerings, _quotas, _addresses, _spot_role, _images, _disk_key, _own_network),
-    *(_existing_network, _ways_out, _endpoints, _existing_parts),
+    *(_existing_network, _ways_out, _internet, _endpoints, _existing_parts),
     *(_policies, _linked_buckets, _alarms),
 )

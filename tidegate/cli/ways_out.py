@@ -1,19 +1,25 @@
-"""Whether nodes in subnets of yours can reach what they need, told before they are launched.
+"""Whether machines can reach what they need, told before they are launched.
 
 Sources: VPC user guide, "Public IPv4 addresses" (an address is given where the subnet or the
 launch says so) and "Route tables" (the main one holds for subnets without their own); EC2 user
-guide, "Elastic Fabric Adapter" (none for an instance with several network interfaces).
+guide, "Elastic Fabric Adapter" (none for an instance with several network interfaces); VPC user
+guide, "Block public access to VPCs and subnets" (modes and exclusions) and "VPC BPA basics" (a NAT
+gateway needs an internet gateway).
 """
 
 from collections.abc import Iterator
 
-from tidegate.adapters.account import Account, Subnet
+from tidegate.adapters.account import NOT_BLOCKED, Account, Subnet
 from tidegate.core.model.cluster import Pool
 from tidegate.wire.compat_facts import facts_of
 from tidegate.wire.config import ClusterFile
+from tidegate.wire.deployment import Nat
 from tidegate.wire.problems import Problem
 
 INTERNET_GATEWAY = "igw-"
+NAT_GATEWAY = "nat-"
+# The one mode of VPC Block Public Access that lets NAT gateways through.
+INGRESS_ONLY = "block-ingress"
 
 
 def problems(file: ClusterFile, account: Account) -> Iterator[Problem]:
@@ -44,6 +50,55 @@ def endpoint_problems(file: ClusterFile, account: Account) -> Iterator[Problem]:
             text = there if zones else f"nor elsewhere in {file.region}"
             place = ("network", "endpoints", index)
             yield Problem(place, f"AWS has no endpoint to {service} in {file.head_zone}; {text}")
+
+
+def blocked(file: ClusterFile, account: Account) -> Iterator[Problem]:
+    """What VPC Block Public Access, of the account or its organization, keeps from going out."""
+    mode = account.internet_block()
+    if mode == NOT_BLOCKED:
+        return
+    said = f"VPC Block Public Access of this account ({mode}) stops it"
+    if file.network.vpc:
+        yield from _blocked_subnets(file, account, mode, said)
+        return
+    is_open = bool(file.network.endpoints) or (
+        file.network.nat is Nat.ONE and mode == INGRESS_ONLY
+    )
+    out = account.let_out()
+    mine = [each for each in account.vpcs().values() if each.cluster == file.cluster.name]
+    if not is_open and not any(each.vpc_id in out for each in mine):
+        instead = "`nat: one`, `endpoints`" if mode == INGRESS_ONLY else "`endpoints`"
+        yield Problem(
+            ("network",),
+            f"the way out is an internet gateway, and {said}: machines would reach nothing; "
+            f"set {instead}, or name a `vpc` that is left out of it",
+        )
+    if file.images:
+        yield Problem(
+            ("images",),
+            f"they are baked in a network whose way out is an internet gateway, and {said}: name "
+            "a `network.vpc` that is left out of it, or has another way out",
+        )
+
+
+def _blocked_subnets(
+    file: ClusterFile, account: Account, mode: str, said: str
+) -> Iterator[Problem]:
+    vpc_id, out = file.network.vpc, account.let_out()
+    assert vpc_id
+    if vpc_id in out or file.network.endpoints or account.has_endpoints(vpc_id):
+        return
+    for zone, subnet_id in file.network.subnets.items():
+        route = account.default_route(subnet_id, vpc_id)
+        # In which subnet a NAT gateway is, and whether that one is left out, is not asked.
+        is_shut = (route.startswith(INTERNET_GATEWAY) and subnet_id not in out) or (
+            route.startswith(NAT_GATEWAY) and mode != INGRESS_ONLY and not out
+        )
+        if is_shut:
+            instead = " a NAT gateway," if mode == INGRESS_ONLY else ""
+            text = f"{subnet_id}: its way out is {route}, and {said}: machines there reach nothing"
+            remedy = f"route it to{instead} another way out, or leave the VPC out of the block"
+            yield Problem(("network", "subnets", zone), f"{text}; {remedy} (allow-egress)")
 
 
 def _faults(file: ClusterFile, zone: str, subnet: Subnet, route: str) -> Iterator[str]:
