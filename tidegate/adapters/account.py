@@ -20,6 +20,9 @@ MAX_VALUES = 200
 
 EBS_AWS_KEY = "alias/aws/ebs"
 NOT_BLOCKED = "off"
+AMAZONS_DNS = "AmazonProvidedDNS"
+# The id of a VPC's set that has none. Source: EC2 API, AssociateDhcpOptions.
+NO_DHCP_OPTIONS = "default"
 
 
 @frozen
@@ -42,6 +45,16 @@ class Vpc:
     cidrs: tuple[str, ...]
     cluster: str
     owner: str
+
+
+@frozen
+class Naming:
+    """What machines of a VPC are told of names. `servers`: of DNS, none where they are Amazon's.
+    `domains`: what completes a name without one.
+    """
+
+    servers: tuple[str, ...]
+    domains: tuple[str, ...]
 
 
 @frozen
@@ -182,6 +195,23 @@ class Account:
             if answer and not answer[name[0].upper() + name[1:]]["Value"]:
                 return False
         return True
+
+    def naming(self, vpc_id: str) -> Naming:
+        """By the VPC's set of DHCP options."""
+        ec2 = self.clients("ec2")
+        vpcs = self._ask(lambda: ec2.describe_vpcs(VpcIds=[vpc_id])) or {"Vpcs": ()}
+        ids = [each["DhcpOptionsId"] for each in vpcs["Vpcs"] if each.get("DhcpOptionsId")]
+        if not ids or ids == [NO_DHCP_OPTIONS]:
+            return Naming((), ())
+        answer = self._ask(lambda: ec2.describe_dhcp_options(DhcpOptionsIds=ids)) or {}
+        told = {
+            option["Key"]: tuple(each["Value"] for each in option.get("Values", ()))
+            for found in answer.get("DhcpOptions", ())
+            for option in found.get("DhcpConfigurations", ())
+        }
+        servers = told.get("domain-name-servers", ())
+        domains = " ".join(told.get("domain-name", ())).split()
+        return Naming(() if AMAZONS_DNS in servers else servers, tuple(domains))
 
     def subnet(self, subnet_id: str) -> Subnet | None:
         answer = self._ask(lambda: self.clients("ec2").describe_subnets(SubnetIds=[subnet_id]))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 
 from tidegate.adapters.account import EBS_AWS_KEY, Account, Image
-from tidegate.cli import disk_keys, own_parts, quotas, ways_out
+from tidegate.cli import disk_keys, naming, own_parts, quotas, ways_out
 from tidegate.cli.wanted_images import root_volumes, wanted_images
 from tidegate.core.model.alarms import AlarmState
 from tidegate.core.model.cluster import Pool
@@ -256,6 +256,8 @@ def _existing_network(file: ClusterFile, account: Account) -> Found:
     if not account.has_dns(wanted):
         text = f"{wanted}: nodes find each other by name, which needs enableDnsSupport and "
         yield Problem(("network", "vpc"), f"{text}enableDnsHostnames")
+    for text in naming.doubts(wanted, file, account):
+        yield Note(Problem(("network", "vpc"), text))
     if vpc.owner and not file.existing.head and vpc.owner != account.number():
         yield Problem(("network", "vpc"), f"{wanted} is of account {vpc.owner}, {SHARED_VPC}")
     for index, apart in enumerate(file.network.connected):

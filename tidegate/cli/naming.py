@@ -1,0 +1,33 @@
+"""Whether machines in a VPC that is there find each other by name.
+
+Head, nodes and file systems are known to Amazon's DNS alone, and a node's name is completed by what
+the VPC's DHCP options say. Sources: EC2 API, CreateDhcpOptions ("domain-name"); EC2 user guide, "EC2
+instance hostnames and domains"; aws/aws-parallelcluster#1935, #1201 and #1192, where it was otherwise.
+"""
+
+from collections.abc import Iterator
+
+from tidegate.adapters.account import Account
+from tidegate.wire.config import ClusterFile
+
+
+def doubts(vpc_id: str, file: ClusterFile, account: Account) -> Iterator[str]:
+    told, domain = account.naming(vpc_id), node_domain(file.region)
+    if told.servers:
+        yield (
+            f"{vpc_id} has DNS servers of its own ({', '.join(told.servers)}): unless they ask "
+            f"the VPC's resolver for the names of head, EFS and endpoints, and for {domain}, no "
+            "machine of the cluster comes up; let its DHCP options name AmazonProvidedDNS, or the "
+            "servers forward these names"
+        )
+    if told.domains and domain not in told.domains:
+        yield (
+            f"{vpc_id} completes names by {' '.join(told.domains)}, and EC2 knows nodes as "
+            f"INSTANCE.{domain}: programs that connect to a node by its name (ssh, torchrun with "
+            f"$(hostname)) do not find it; add {domain} to domain-name of its DHCP options"
+        )
+
+
+def node_domain(region: str) -> str:
+    """Under which EC2 knows the instances of a region."""
+    return "ec2.internal" if region == "us-east-1" else f"{region}.compute.internal"
