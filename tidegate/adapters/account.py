@@ -3,6 +3,7 @@
 Reads only. Errors of every method: Throttled, NotAuthorized. None: there is no such thing.
 """
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -21,6 +22,9 @@ MAX_VALUES = 200
 EBS_AWS_KEY = "alias/aws/ebs"
 NOT_BLOCKED = "off"
 AMAZONS_DNS = "AmazonProvidedDNS"
+# Source: Systems Manager user guide, "Start a default shell session by specifying the default
+# session document in IAM policies".
+SESSIONS = "SSM-SessionManagerRunShell"
 # The id of a VPC's set that has none. Source: EC2 API, AssociateDhcpOptions.
 NO_DHCP_OPTIONS = "default"
 
@@ -140,6 +144,11 @@ class Account:
         """The names of log groups that begin so."""
         pages = self._pages("logs", "describe_log_groups", "logGroups", logGroupNamePrefix=prefix)
         return tuple(each["logGroupName"] for each in pages)
+
+    def session_preferences(self) -> Mapping[str, Any]:
+        """What the account asks of shells by Session Manager; nothing where it never said."""
+        answer = self._ask(lambda: self.clients("ssm").get_document(Name=SESSIONS))
+        return dict(json.loads(answer["Content"]).get("inputs", {})) if answer else {}
 
     def has_role(self, name: str) -> bool:
         return self._ask(lambda: self.clients("iam").get_role(RoleName=name)) is not None

@@ -224,6 +224,7 @@ MISSING = frozenset(
         "InvalidAMIID.Malformed",
         "InvalidAMIID.NotFound",
         "InvalidAMIID.Unavailable",
+        "InvalidDocument",
         "InvalidGroup.NotFound",
         "InvalidSnapshot.NotFound",
         "InvalidSubnetID.NotFound",

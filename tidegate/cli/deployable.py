@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 
 from tidegate.adapters.account import EBS_AWS_KEY, Account, Image
-from tidegate.cli import disk_keys, naming, own_parts, quotas, ways_out
+from tidegate.cli import disk_keys, naming, own_parts, quotas, sessions, ways_out
 from tidegate.cli.wanted_images import root_volumes, wanted_images
 from tidegate.core.model.alarms import AlarmState
 from tidegate.core.model.cluster import Pool
@@ -295,6 +295,12 @@ def _internet(file: ClusterFile, account: Account) -> Found:
     yield from ways_out.blocked(file, account)
 
 
+def _sessions(file: ClusterFile, account: Account) -> Found:
+    """Shells by Session Manager begin, as the account wants them."""
+    for place, text in sessions.doubts(file, account):
+        yield Note(Problem(place, text))
+
+
 def _endpoints(file: ClusterFile, account: Account) -> Found:
     """Interface endpoints are to be had in the head's zone."""
     if not file.network.endpoints:
@@ -379,5 +385,5 @@ def _some(names: list[str]) -> str:
 CHECKS: tuple[Check, ...] = (
     *(_offerings, _quotas, _addresses, _spot_role, _images, _disk_key, _own_network),
     *(_existing_network, _ways_out, _internet, _endpoints, _existing_parts),
-    *(_policies, _linked_buckets, _alarms),
+    *(_policies, _linked_buckets, _alarms, _sessions),
 )
