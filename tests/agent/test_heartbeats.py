@@ -14,6 +14,7 @@ from tidegate.agent.loop import Agent
 from tidegate.agent.shared_files import uid_of
 from tidegate.core.interruption.heartbeat import Beat
 from tidegate.core.interruption.progress import progress
+from tidegate.core.model.gpu_use import GpuUse
 from tidegate.core.model.job_files import Hang, Progress
 from tidegate.core.model.slurm import Job
 
@@ -256,9 +257,12 @@ def watched(slurm, bus, clock):
     return agent, seen
 
 
-def runs(slurm, state: str = "RUNNING", started_at_s: float = NOW_S - 100) -> None:
-    asked = "tidegate:heartbeat=/shared/beat@60"
-    slurm.queue("1", state, comment=asked, node_names=("n1",), started_at_s=started_at_s)
+def runs(
+    slurm, state: str = "RUNNING", started_at_s: float = NOW_S - 100, first: str = "", **more
+) -> None:
+    asked = f"tidegate:heartbeat=/shared/beat@60{first}"
+    told = {"comment": asked, "node_names": ("n1",), "started_at_s": started_at_s} | more
+    slurm.queue("1", state, **told)
 
 
 def hangs(bus) -> list[Hang | None]:
@@ -306,3 +310,65 @@ def test_a_refusal_is_told(watched, bus):
     agent.tick()
 
     assert hangs(bus) == [Hang("/shared/beat", problem="/shared/beat is no regular file")]
+
+
+def hung_after(slurm, bus, clock, beat, uses, *, first: str, seconds: float) -> Hang | None:
+    """A job whose first run has a GPU on one node, so many seconds after its start."""
+    agent = agent_of(slurm, bus, clock, beats=lambda jobs: {"1": beat}, gpu_uses=lambda jobs: uses)
+    runs(slurm, started_at_s=NOW_S, first=first)
+    clock.now += seconds
+    agent.tick()
+    return hangs(bus)[-1]
+
+
+@pytest.mark.parametrize(
+    ("first", "seconds", "since_s"),
+    [("/900", 901, NOW_S), ("/900", 899, None), ("", 100_000, None)],
+)
+def test_a_first_run_that_never_begins_hangs_after_as_long_as_its_comment_says(
+    slurm, bus, clock, first, seconds, since_s
+):
+    found = hung_after(slurm, bus, clock, Beat(), {}, first=first, seconds=seconds)
+
+    assert (found and found.since_s) == since_s
+
+
+def test_a_file_of_an_earlier_job_is_no_first_touch(slurm, bus, clock):
+    old = Beat(NOW_S - 5_000)
+
+    found = hung_after(slurm, bus, clock, old, {}, first="/900", seconds=901)
+
+    assert found == Hang("/shared/beat", NOW_S)
+
+
+def test_a_run_that_has_begun_has_the_seconds_of_each_touch(slurm, bus, clock):
+    begun = Beat(NOW_S + 880)
+
+    assert hung_after(slurm, bus, clock, begun, {}, first="/900", seconds=930) is None
+
+
+IDLES, WORKS = {"1": GpuUse(NOW_S)}, {"1": GpuUse(NOW_S, ((40, NOW_S + 2_000),))}
+
+
+@pytest.mark.parametrize(
+    ("uses", "beat", "seconds", "is_told"),
+    [
+        (IDLES, Beat(), 2_401, True),
+        (IDLES, Beat(NOW_S - 5_000), 2_401, True),
+        (IDLES, Beat(), 2_399, False),
+        (WORKS, Beat(), 2_500, False),
+        ({}, Beat(), 100_000, False),
+        (IDLES, Beat(NOW_S + 2_390), 2_401, False),
+    ],
+)
+def test_of_a_first_run_that_says_nothing_while_its_gpus_idle_the_owner_hears(
+    slurm, bus, clock, uses, beat, seconds, is_told
+):
+    """It may load for long: so it is told, and not requeued, and once."""
+    found = hung_after(slurm, bus, clock, beat, uses, first="", seconds=seconds)
+
+    assert (found is not None) == is_told
+    if found:
+        assert found.since_s is None
+        assert "its GPUs have done nothing for half an hour" in found.problem
+        assert "/shared/beat@60/3600" in found.problem

@@ -106,18 +106,23 @@ def test_a_job_that_cannot_be_helped_is_told_once_and_runs_on(of: Job, said: str
 @pytest.mark.parametrize(
     ("comment", "found"),
     [
-        ("tidegate:heartbeat=/shared/a/beat@300", ("/shared/a/beat", 300.0)),
-        ("lr=3 tidegate:ckpt=USR1@20 tidegate:heartbeat=/s/b@90 x", ("/s/b", 90.0)),
-        ("tidegate:heartbeat=/shared/beat@1", ("/shared/beat", 30.0)),
+        ("tidegate:heartbeat=/shared/a/beat@300", ("/shared/a/beat", 300.0, None)),
+        ("tidegate:heartbeat=/shared/a/beat@300/1800", ("/shared/a/beat", 300.0, 1800.0)),
+        ("tidegate:heartbeat=/shared/beat@300/1 x", ("/shared/beat", 300.0, 30.0)),
+        ("tidegate:heartbeat=/shared/beat@300/soon", ("/shared/beat", 300.0, None)),
+        ("lr=3 tidegate:ckpt=USR1@20 tidegate:heartbeat=/s/b@90 x", ("/s/b", 90.0, None)),
+        ("tidegate:heartbeat=/shared/beat@1", ("/shared/beat", 30.0, None)),
         ("tidegate:heartbeat=beat@300", None),
         ("tidegate:heartbeat=/shared/beat", None),
         ("nottidegate:heartbeat=/shared/beat@300", None),
     ],
 )
-def test_what_a_job_says_of_its_heartbeat(comment: str, found: tuple[str, float] | None) -> None:
+def test_what_a_job_says_of_its_heartbeat(
+    comment: str, found: tuple[str, float, float | None] | None
+) -> None:
     asked = heartbeat(job(comment=comment))
 
-    assert (asked and (asked.path, asked.silent_s)) == found
+    assert (asked and (asked.path, asked.silent_s, asked.begins_s)) == found
 
 
 def test_a_run_that_never_began_to_beat_is_requeued_and_says_so() -> None:

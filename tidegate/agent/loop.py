@@ -19,9 +19,10 @@ from tidegate.agent.release import Pace
 from tidegate.agent.restarts import Restarts
 from tidegate.core.fleet.resume import fallen, faults, relaunched
 from tidegate.core.interruption.heartbeat import Beat, hang
+from tidegate.core.interruption.idle_gpus import gpu_jobs
 from tidegate.core.model.digest import Digest, Stamp
 from tidegate.core.model.errors import SlurmUnavailable, TidegateError
-from tidegate.core.model.gpu_use import GpuUse
+from tidegate.core.model.gpu_use import IDLE_PERCENT, GpuUse
 from tidegate.core.model.job_files import Progress
 from tidegate.core.model.orders import Order, OrderOutcome, OrderResult
 from tidegate.core.model.slurm import Fault, Job, Node, Reading
@@ -113,7 +114,7 @@ class Agent:
             self._nudge(reading, began_s)
             self._worker.signalled.forget_ended(reading.jobs, num_signals)
             reading = self._with_faults(reading, began_s)
-            reading = self._with_gpu_uses(self._with_hangs(reading, began_s))
+            reading = self._with_hangs(self._with_gpu_uses(reading), began_s)
             reading = self._with_progress(reading)
         except SlurmUnavailable as error:
             self._slurm_is_silent(error)
@@ -237,6 +238,7 @@ class Agent:
         rests = {id_: now_s for id_, job in running.items() if is_put or job.state != "RUNNING"}
         known = {job_id: at_s for job_id, at_s in self._rested_at_s.items() if job_id in running}
         self._rested_at_s = known | rests
+        idle = {one.job.job_id: one.idle_since_s(IDLE_PERCENT) for one in gpu_jobs(reading.jobs)}
         hangs = {
             job_id: hang(
                 job,
@@ -244,6 +246,7 @@ class Agent:
                 now_s,
                 rested_at_s=self._rested_at_s.get(job_id, 0.0),
                 begins_within_s=self._lost_works.begins_within_s(job),
+                idle_since_s=idle.get(job_id),
             )
             for job_id, job in running.items()
         }
