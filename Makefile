@@ -50,6 +50,7 @@ rights:
 screens:
 	@SLURM=sim scripts/setup.sh && .venv/bin/python -m tests.cli.screens
 	@.venv/bin/tidegate schema cluster --markdown > docs/cluster-file.md
+	@.venv/bin/tidegate findings --markdown > docs/findings.md
 	@.venv/bin/python -m bench.glossary > docs/glossary.md
 
 clean:

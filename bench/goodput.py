@@ -2,7 +2,7 @@
 
 One job trains on all nodes of a pool but its spares, for months of virtual time, in the real
 service, planner and agent. GPUs fail as often as is published, half of the failures on three hosts,
-and what the kernel's log says of each is judged by the node's own table (`userdata/node/xids`). The
+and what the kernel's log says of each is judged by the table of findings (`tidegate/data`). The
 same hosts fail at the same times whatever is done about it: by Tidegate, by nobody until a person
 looks in the morning, by whoever replaces what has logged an Xid, and as ParallelCluster does it.
 

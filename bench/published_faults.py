@@ -4,12 +4,16 @@ Published: three GPU failures in 1,000 node-days, three nodes that cause half of
 2605.09370). Guessed: the shares of the kinds, and how often programs log Xids of their own.
 """
 
+import os
 import random
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from userdata.node_bundle import FINDINGS, node_findings
 
 DAY_S = 86_400.0
 DAYS = 160
@@ -44,9 +48,13 @@ WELL = (
 def judged(line: str) -> tuple[str, str]:
     """What a node makes of the line: its verdict, and the sentence."""
     folder = Path(__file__).parents[1] / "userdata" / "node"
-    script = 'source "$0"; read_errors; judge "$1"; printf "%s|%s" "$verdict" "$finding"'
+    script = 'source "$0"; read_findings; judge "$1"; printf "%s|%s" "$verdict" "$finding"'
     asked = ["bash", "-euc", script, str(folder / "findings.sh"), line]
-    told = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    with NamedTemporaryFile("w") as table:
+        table.write(node_findings(FINDINGS.read_text()))
+        table.flush()
+        env = {**os.environ, "FINDINGS": table.name}
+        told = subprocess.run(asked, env=env, capture_output=True, text=True, check=True).stdout
     verdict, _, finding = told.partition("|")
     return verdict, finding
 

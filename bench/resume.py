@@ -27,7 +27,7 @@ BOOT_S = 60.0
 AT_MOST_S = 60.0
 PATIENCE_S = 90.0
 NODE = Shape(4, "t4", 1, 1000, True)
-XID = "tidegate-health: xid: Xid 79: GPU has fallen off the bus (NVIDIA's remedy: reboot)"
+XID = "tidegate-health: xid: Xid 79: GPU has fallen off the bus (fatal; NVIDIA's remedy: reboot)"
 
 # -- in virtual time -------------------------------------------------------------------------
 

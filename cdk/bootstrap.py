@@ -356,6 +356,7 @@ def node_values(file: ClusterFile, shared: SharedNames, pool: Pool) -> NodeValue
         else None,
         directory=directory_of(file),
         prefetch=file.cluster.prefetch,
+        health_actions=tuple(sorted(file.slurm.health_actions.items())),
         has_exporters=file.monitoring.prometheus,
         boot_bound_s=int(file.cluster.timings.boot_bound_s),
         orphan_after_s=int(file.cluster.timings.orphan_after_s),

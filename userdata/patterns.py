@@ -27,6 +27,7 @@ USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 PATH, HOST = re.compile(r"/[A-Za-z0-9_./-]+"), re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*")
 FINGERPRINT = re.compile(rf"[0-9a-f]{{16}}|{CDK_TOKEN}|")
 SHA256 = re.compile(r"[0-9a-f]{64}")
+FINDING = re.compile(r"[a-z_]+(?: [A-Za-z0-9_-]+)?")
 CONF_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 # One word: Slurm would read what follows a blank as a further setting, a # as a comment, and a
 # \ at the end as a continued line.

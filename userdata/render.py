@@ -114,6 +114,7 @@ def _node_settings(values: NodeValues) -> dict[str, str]:
         "MPS": "yes" if values.gpu.has_mps else "",
         **_job_role_settings(values),
         **({"PREFETCH": " ".join(values.prefetch)} if values.prefetch else {}),
+        **values.own_actions,
         **({"THREADS_PER_CORE": "1"} if values.has_one_thread else {}),
         **({} if values.topology is None else {"TOPOLOGY": " ".join(values.topology) or "-"}),
         **_hook_settings("ON_NODE_START", values.on_node_start),

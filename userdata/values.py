@@ -11,6 +11,7 @@ from userdata.patterns import (
     ENV_NAME,
     ENV_VALUE,
     FEATURE,
+    FINDING,
     FINGERPRINT,
     HOOK_ARGUMENT,
     HOOK_SOURCE,
@@ -222,7 +223,7 @@ class NodeValues:
     topology. `directory`: what the boot sets sssd up for, None for what the image has.
     `has_exporters`: of metrics, for the head's Prometheus. `prefetch`: buckets, with a prefix or
     none, of which data sets that jobs name may be loaded. `has_one_thread`: of each core, so that
-    its shapes count cores.
+    its shapes count cores. `health_actions`: what follows from a finding, instead of the table.
     """
 
     cluster: str
@@ -253,8 +254,12 @@ class NodeValues:
     has_exporters: bool = False
     prefetch: tuple[str, ...] = ()
     has_one_thread: bool = False
+    health_actions: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
+        for finding, action in self.health_actions:
+            check("health_actions", finding, FINDING)
+            check("health_actions", action, NAME)
         check("cluster", self.cluster, NAME)
         check_each("prefetch", self.prefetch, WORD)
         check_each("topology", self.topology or (), INSTANCE_TYPE)
@@ -269,6 +274,12 @@ class NodeValues:
         bounds = (self.boot_bound_s, self.register_wait_s, self.orphan_after_s)
         check_positive("boot_bound_s, register_wait_s, orphan_after_s", *bounds)
         check_positive("slurmctld_port, spot_poll_s", self.slurmctld_port, self.spot_poll_s)
+
+    @property
+    def own_actions(self) -> dict[str, str]:
+        """The cluster file's word on findings, a line each, as findings.sh reads it."""
+        lines = "\n".join(" ".join(each) for each in self.health_actions)
+        return {"HEALTH_ACTIONS": lines} if lines else {}
 
 
 @dataclass(frozen=True, slots=True)

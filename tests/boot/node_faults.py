@@ -296,7 +296,7 @@ FAULTS = {
         "the image lacks enroot", values=replace(LOCAL_NODE, containers=Containers("pyxis"))
     ),
     "neuron": Fault("", NEURON, NEURON_NODE, gpus=0),
-    "neuron_sick": Fault("device 1 (AWS's", {**NEURON, KERNEL_LOG: NEURON_ERROR}, NEURON_NODE, 0),
+    "neuron_sick": Fault("device 1 (fatal", {**NEURON, KERNEL_LOG: NEURON_ERROR}, NEURON_NODE, 0),
     "neuron_missing": Fault(
         "the image lacks the Neuron driver", values=replace(NEURON_NODE, installs=False), gpus=0
     ),

@@ -51,6 +51,9 @@ from userdata.image import image_component
 from userdata.render import node_bundle, node_user_data
 
 AT_ONCE = 3
+# What follows from a check's finding, as its reason ends.
+REMEDIES = ("reset, then a test", "reboot", "replace")
+RESET, REBOOT, REPLACE = (f" (degraded; remedy: {each})" for each in REMEDIES)
 BUS, PLAN_ID = "tidegate-local", "1f0c9a3e-412"
 
 

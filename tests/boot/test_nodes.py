@@ -14,7 +14,7 @@ from local.namespaces import can_enter
 from tests.boot.node_again import AGAIN
 from tests.boot.node_exporters import TOLD
 from tests.boot.node_faults import FAULTS, JOB_ROLE, RELEASE
-from tests.boot.node_world import PLAN_ID
+from tests.boot.node_world import PLAN_ID, REBOOT, REPLACE, RESET
 from tests.make import node as slurm_node
 from tests.worlds import seen_in
 from tidegate.core.fleet.drains import Hand, hand
@@ -120,7 +120,7 @@ def test_a_gpu_that_is_of_no_use_drains_the_node_in_five_seconds_and_ends_no_job
     sick = seen["healthy"]["sick"]
 
     assert sick["fatal"] == (
-        "tidegate-health: xid: Xid 79: GPU has fallen off the bus (NVIDIA's remedy: reboot)"
+        "tidegate-health: xid: Xid 79: GPU has fallen off the bus (fatal; NVIDIA's remedy: reboot)"
     )
     assert sick["drained_s"] < 5
     assert sick["runs"]
@@ -145,7 +145,7 @@ def test_a_sick_node_that_a_person_keeps_stays_that_person_s(seen):
 
 def test_a_gpu_that_goes_without_a_word_of_the_kernel_s_drains_the_node(seen):
     assert seen["gets_worse"]["worse"]["gpu"] == (
-        "tidegate-health: gpus: g5.12xlarge has 4 GPUs; nvidia-smi lists 3, /dev has 3"
+        f"tidegate-health: gpus: g5.12xlarge has 4 GPUs; nvidia-smi lists 3, /dev has 3{REBOOT}"
     )
 
 
@@ -168,7 +168,8 @@ def test_whose_job_runs_on_a_node_that_falls_ill_reads_it(seen):
 
 
 def test_what_the_epilog_finds_drains_the_node(seen):
-    assert seen["healthy"]["sick"]["epilog"] == "tidegate-health: ecc: 2 uncorrected ECC errors"
+    sick = seen["healthy"]["sick"]
+    assert sick["epilog"] == f"tidegate-health: ecc: 2 uncorrected ECC errors{RESET}"
 
 
 def test_a_boot_asks_nvidia_smi_four_times(seen):
@@ -273,30 +274,30 @@ def test_an_image_is_baked_by_the_boot_s_own_stages(seen):
 
 def test_a_fabric_manager_that_ends_later_drains_its_node(seen):
     """What runs goes on; what starts fails with error 802."""
-    assert seen["fabric_equal"]["drained"] == "tidegate-health: fabric: fabric manager is down"
+    drained = seen["fabric_equal"]["drained"]
+    assert drained == f"tidegate-health: fabric: fabric manager is down{REBOOT}"
 
 
 def test_an_instance_store_that_fails_drains_its_node_and_a_storm_of_a_volume_s_does_not(seen):
     reads_only, fails = seen["scratch"]["drained"].splitlines()
 
-    assert reads_only == "tidegate-health: scratch: /scratch cannot be read and written"
+    assert reads_only == f"tidegate-health: scratch: /scratch cannot be read and written{REPLACE}"
     assert re.fullmatch(
         r"tidegate-health: nvme: \w+ \(instance store\): critical medium error, dev \w+, sector 8 "
-        r".* \(remedy: replace\)",
+        r".* \(degraded; remedy: replace\)",
         fails,
     )
 
 
 def test_an_efa_device_that_goes_later_drains_its_node(seen):
-    assert seen["efa_there"]["drained"] == (
-        "tidegate-health: efa: of 2 EFA devices the driver has 1"
-    )
+    drained = seen["efa_there"]["drained"]
+    assert drained == f"tidegate-health: efa: of 2 EFA devices the driver has 1{REBOOT}"
 
 
 def test_an_error_of_a_neuron_device_drains_its_node_with_aws_s_remedy(seen):
     assert seen["neuron"]["drained"] == (
         "tidegate-health: neuron: Neuron HBM_UNCORRECTABLE_ERROR: Uncorrectable error in HBM, "
-        "device 1 (AWS's remedy: replace)"
+        "device 1 (fatal; AWS's remedy: replace)"
     )
 
 

@@ -54,6 +54,22 @@ def test_nodes_slurm_and_placeholders_agree_on_cores_where_these_have_one_thread
     assert "CPUs=2 " in slurm_conf(slurm_values(file))
 
 
+def test_nodes_are_told_what_a_site_has_follow_from_a_finding():
+    actions = {"throttle": "tell", "xid 48": "replace"}
+    cluster = dev_file(slurm={"health_actions": actions})
+    names = SharedNames(munge_secret="arn:x", file_system_id="fs-1", bus="bus")
+
+    told, untold = (
+        node_user_data(node_values(file, names, file.cluster.pools[0]), AT)
+        for file in (
+            parse_cluster(yaml.safe_dump(each), "test.yaml") for each in (cluster, dev_file())
+        )
+    )
+
+    assert "HEALTH_ACTIONS='throttle tell\nxid 48 replace'\n" in told
+    assert "HEALTH_ACTIONS" not in untold
+
+
 def test_nodes_slurm_and_placeholders_agree_on_layouts_and_shards():
     cluster = dev_file(limits={})
     of_cut = {"instance_types": ["p4d.24xlarge"], "gpu": {"mig_profiles": ["3g.20gb", "1g.5gb"]}}

@@ -289,8 +289,8 @@ def test_what_it_remembers_says_when_and_where() -> None:
     ("reason", "let_go"),
     [
         (CHECK, 2),
-        ("tidegate-health: xid: Xid 79: it is gone", 5),
-        ("tidegate-health: neuron: Neuron DMA_ERROR: it has aborted", 5),
+        ("tidegate-health: xid: Xid 79: it is gone (fatal; NVIDIA's remedy: reboot)", 5),
+        ("tidegate-health: neuron: Neuron DMA_ERROR: it has aborted (fatal; remedy: x)", 5),
         ("Kill task failed", 5),
     ],
 )
@@ -343,7 +343,7 @@ def test_a_program_that_is_believed_no_more_does_not_stop_its_checks_that_have_n
 
 def test_the_kernels_and_slurms_own_words_are_counted_as_before() -> None:
     """They are believed of five nodes, whatever stands behind them."""
-    for reason in ("tidegate-health: xid: Xid 79: it is gone", "Kill task failed"):
+    for reason in ("tidegate-health: xid: 79 (fatal; remedy: reboot)", "Kill task failed"):
         seen = fleet([sick(f"i-{n}", reason) for n in range(10)])
 
         assert len(remembering(seen, plan(seen)).pool_history[0].findings) == 5

@@ -133,7 +133,10 @@ WAITS = replace(RAN, state="PENDING", node_names=(), restarts=1)
     ("now", "said"),
     [
         (up("i-2", "DOWN", "Not responding"), SAID),
-        (up("i-2", "IDLE+DRAIN", "tidegate-health: xid: Xid 79: bus"), "Xid 79"),
+        (
+            up("i-2", "IDLE+DRAIN", "tidegate-health: xid: Xid 79: bus (fatal; remedy: reboot)"),
+            "Xid 79",
+        ),
         (up("i-3"), "node i-2 is gone"),
     ],
 )

@@ -25,7 +25,7 @@ from tidegate.core.model.slurm import Node, SetBy
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
 
-XID = "tidegate-health: xid: Xid 79: GPU has fallen off the bus (NVIDIA's remedy: reboot)"
+XID = "tidegate-health: xid: Xid 79: GPU has fallen off the bus (fatal; NVIDIA's remedy: reboot)"
 DRAINED = "IDLE+DRAIN+DYNAMIC_NORM"
 OFF = "DOWN+DRAIN+DYNAMIC_NORM+REBOOT_ISSUED"
 WAITS = "IDLE+DRAIN+DYNAMIC_NORM+REBOOT_REQUESTED"
@@ -92,12 +92,13 @@ def test_what_is_bought_by_the_hour_is_left_at_once(market: Market) -> None:
 @pytest.mark.parametrize(
     "reason",
     [
-        "tidegate-health: rows: rows of memory could not be remapped (per GPU: 1)",
-        "tidegate-health: disk: 0 GiB free on the root disk",
-        "tidegate-health: xid: Xid 54: no power (NVIDIA's remedy: replace)",
-        "tidegate-health: neuron: Neuron DMA_ERROR: it has aborted (AWS's remedy: replace)",
-        "tidegate-health: nvme: nvme1 (instance store): critical medium error (remedy: replace)",
-        "tidegate-health: scratch: /scratch cannot be read and written",
+        "tidegate-health: rows: rows of memory could not be remapped (degraded; remedy: replace)",
+        "tidegate-health: disk: 0 GiB free on the root disk (degraded; remedy: replace)",
+        "tidegate-health: xid: Xid 54: no power (fatal; NVIDIA's remedy: replace)",
+        "tidegate-health: neuron: Neuron DMA_ERROR: it has aborted (fatal; AWS's remedy: replace)",
+        "tidegate-health: nvme: nvme1 (instance store): medium error (degraded; remedy: replace)",
+        "tidegate-health: scratch: /scratch cannot be read (degraded; remedy: replace)",
+        "NHC: check_fs: /scratch is gone (remedy: replace)",
         "SlurmdSpoolDir is full",
     ],
 )
@@ -110,8 +111,8 @@ def test_what_no_reboot_mends_is_replaced(reason: str) -> None:
     [
         "Kill task failed (JobId=7)",
         "NHC: check_hw: eth0",
-        "tidegate-health: efa: rdmap0s29: Admin queue is closed (remedy: reboot)",
-        "tidegate-health: nvme: nvme0 (disk of the system): read-only (remedy: reboot)",
+        "tidegate-health: efa: rdmap0s29: Admin queue is closed (degraded; remedy: reboot)",
+        "tidegate-health: nvme: nvme0 (disk of the system): read-only (degraded; remedy: reboot)",
     ],
 )
 def test_what_others_find_is_worth_a_reboot(reason: str) -> None:

@@ -17,8 +17,8 @@ from tidegate.core.model.plan import Plan
 from tidegate.core.model.slurm import Job, Node, SetBy
 from tidegate.core.planner import plan
 
-XID = "tidegate-health: xid: Xid 79: GPU has fallen off the bus (NVIDIA's remedy: reboot)"
-NEURON = "tidegate-health: neuron: Neuron DMA_ERROR: it has aborted (AWS's remedy: replace)"
+XID = "tidegate-health: xid: Xid 79: GPU has fallen off the bus (fatal; NVIDIA's remedy: reboot)"
+NEURON = "tidegate-health: neuron: Neuron DMA_ERROR: it has aborted (fatal; AWS's remedy: replace)"
 ON = offering(A10G)
 NAMES = ("i-1", "i-2")
 KEPT = str(kept_for("9", NOW_S + 600))

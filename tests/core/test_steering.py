@@ -166,7 +166,8 @@ def test_no_closed_node_of_a_gang_opens_while_slurm_would_not_start_it(
 
 
 def test_a_closed_node_stays_closed_until_the_gang_that_it_is_for_has_left_a_failed_one() -> None:
-    failed = node("i-sick", T4_BIG, state="ALLOCATED+DRAIN", reason="tidegate-health: xid: 79")
+    reason = "tidegate-health: xid: 79 (fatal; remedy: reboot)"
+    failed = node("i-sick", T4_BIG, state="ALLOCATED+DRAIN", reason=reason)
     runs = replace(running(large(nodes=2), "i-1"), node_names=("i-1", "i-sick"))
 
     made = plan(seen([runs], [closed("i-1", gpus=4), failed, closed("i-2")]))

@@ -6,12 +6,12 @@ import pytest
 
 from tests.make import A10G, T4, cluster, digest, job, node, offering, pool, record
 from tests.sim.test_excuses import first_node
-from tidegate.core.fleet.resume import GPU_FAILED
 from tidegate.core.model.ledger import LaunchStatus, Phase
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.checks.buying import NoDoubleBuy
 from tidegate.sim.checks.witness import Broken, Witness
 from tidegate.sim.draw import draw
+from tidegate.sim.sickness import GPU_FAILED
 from tidegate.sim.world import SimWorld
 
 
@@ -95,7 +95,7 @@ def test_a_node_that_had_failed_when_the_queue_was_read_is_replaced_though_its_j
     asked = first_node(world)
     mine = replace(world.ledger.all_launches["l-2"].launch, for_jobs=("4",), gated_for="4")
     world.ledger.all_launches["l-2"] = replace(world.ledger.all_launches["l-2"], launch=mine)
-    names, xid = [one.instance_id, two.instance_id], f"{GPU_FAILED} Xid 79"
+    names, xid = [one.instance_id, two.instance_id], GPU_FAILED
     state, reason = ("ALLOCATED+DRAIN", xid) if had_failed else ("ALLOCATED", "")
     seen = Witness(world, Chaos(draw(0), world))
     shown = [node(names[0], state=state, reason=reason), node(names[1], state="ALLOCATED")]

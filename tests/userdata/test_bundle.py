@@ -21,6 +21,7 @@ from userdata.bundle import (
     without_comments,
     without_docstrings,
 )
+from userdata.node_bundle import FINDINGS
 from userdata.render import (
     MungeSecret,
     Shared,
@@ -192,9 +193,13 @@ def test_text_that_only_looks_like_a_docstring_stays():
     )
 
 
-def test_tables_are_packed_without_what_only_their_readers_need():
-    packed = opened(node_bundle())["files/xids"]
+def test_nodes_have_of_the_findings_what_they_judge_by():
+    packed = opened(node_bundle())["files/findings"].splitlines()
+    said = {" ".join(line.split()[:2]): line for line in packed}
 
-    assert packed == "".join(
-        line for line in read("node/xids").splitlines(keepends=True) if not line.startswith("#")
+    assert said["xid 79"] == "xid 79 reboot fatal GPU has fallen off the bus"
+    assert said["xid 13"] == "xid 13 ignore"
+    assert said["gpu ecc"] == "gpu ecc reset,diag degraded boot,run,end"
+    assert len(packed) == len(
+        [line for line in FINDINGS.read_text().splitlines() if not line.startswith("#")]
     )

@@ -11,19 +11,22 @@ from pathlib import Path
 
 import pytest
 
+from tests.userdata.findings import NODE_FINDINGS
 from tidegate.core.model.drain_reason import SENTENCE_MAX_CHARS
+from userdata.node_bundle import FINDINGS
 
 FOLDER = Path("userdata/node")
+DEVICES = ("store", "root", "efa", "any")
 ROWS = [
-    line.split(maxsplit=3)
-    for line in (FOLDER / "device_errors").read_text().splitlines()
-    if not line.startswith("#")
+    line.split(maxsplit=6)
+    for line in FINDINGS.read_text().splitlines()
+    if line.split()[0] in DEVICES
 ]
 # Two instance stores, an array over them with /scratch, and the volume with the system.
 DISKS = "nvme1 store\nnvme2 store\nmd127 store\ndm-0 store\nnvme0 root\n"
 # Only lines that hold one of SIGNS are looked at.
 JUDGE = """
-source "$0"; read_errors
+source "$0"; read_findings
 while IFS= read -r line; do
     verdict=ignore source= finding=
     ! grep -qF "$SIGNS" <<<"$line" || judge "$line"
@@ -39,7 +42,7 @@ def judged(run_dir: Path, *lines: str, disks: str = DISKS) -> list[Judged]:
     (run_dir / "disks").write_text(disks)
     done = subprocess.run(
         ["bash", "-uc", JUDGE, str(FOLDER / "findings.sh")],
-        env={**os.environ, "RUN_DIR": str(run_dir)},
+        env={**os.environ, "RUN_DIR": str(run_dir), "FINDINGS": NODE_FINDINGS},
         input="".join(f"{line}\n" for line in lines),
         capture_output=True,
         text=True,
@@ -52,12 +55,11 @@ def judged(run_dir: Path, *lines: str, disks: str = DISKS) -> list[Judged]:
 
 
 def test_each_row_says_of_which_device_with_which_remedy() -> None:
-    for of, verdict, remedy, pattern in ROWS:
+    assert {of for of, *_ in ROWS} == set(DEVICES)
+    for of, name, action, *_, pattern in ROWS:
         remedies = {"store": "replace", "root": "reboot", "efa": "reboot"}
-        assert of in (*remedies, "any")
-        assert remedy == (remedies[of] if verdict == "drain" else "none")
-        assert verdict in ("drain", "tell")
-        assert of != "any" or verdict == "tell", "an unknown disk ends no node"
+        assert action in (remedies.get(of), "tell"), "an unknown disk ends no node"
+        assert re.fullmatch(r"[a-z-]+", name)
         re.compile(pattern)
         groups = re.findall(r"(?<!\\)\(|%", pattern)
         assert groups[0] == "%", "the first group is the device"
@@ -67,11 +69,13 @@ def test_each_row_says_of_which_device_with_which_remedy() -> None:
 FATAL = [
     (  # lore.kernel.org, "nvme-pci: Disabling device after reset failure"
         "nvme nvme1: Disabling device after reset failure: -19",
-        "nvme1 (instance store): Disabling device after reset failure: -19 (remedy: replace)",
+        "nvme1 (instance store): Disabling device after reset failure: -19 (degraded;"
+        " remedy: replace)",
     ),
     (  # linux-nvme/nvme-cli issue 151
         "[11508.697977] ip-10-0-0-7 kernel: nvme nvme2: Removing after probe failure status: -19",
-        "nvme2 (instance store): Removing after probe failure status: -19 (remedy: replace)",
+        "nvme2 (instance store): Removing after probe failure status: -19 (degraded;"
+        " remedy: replace)",
     ),
     (  # Drive-Trust-Alliance/sedutil issue 507
         "critical medium error, dev nvme1n1, sector 0 op 0x0:(READ) flags 0x0 phys_seg 1 prio"
@@ -99,11 +103,11 @@ FATAL = [
     ),
     (  # kubernetes/node-problem-detector pull request 845
         "XFS (dm-0): I/O Error Detected. Shutting down filesystem",
-        "dm-0 (instance store): XFS (dm-0): I/O Error Detected. Shutting down filesystem (rem",
+        "dm-0 (instance store): XFS (dm-0): I/O Error Detected. Shutting down filesystem (deg",
     ),
     (
         "md: md127: raid0 array has a missing/failed member",
-        "md127 (instance store): md: md127: raid0 array has a missing/failed member (remedy",
+        "md127 (instance store): md: md127: raid0 array has a missing/failed member (degraded",
     ),
     (
         "md/raid0md127: Disk failure on nvme1n1 detected, failing array.",
@@ -112,15 +116,16 @@ FATAL = [
     ("Aborting journal on device dm-0-8.", "dm-0 (instance store): Aborting journal on"),
     (
         "EXT4-fs (dm-0): Remounting filesystem read-only",
-        "dm-0 (instance store): EXT4-fs (dm-0): Remounting filesystem read-only (remedy: rep",
+        "dm-0 (instance store): EXT4-fs (dm-0): Remounting filesystem read-only (degraded; rem",
     ),
     (  # oxidecomputer/crucible issue 1844
         "Aborting journal on device nvme0n1p1-8.",
-        "nvme0 (disk of the system): Aborting journal on device nvme0n1p1-8. (remedy: reboot)",
+        "nvme0 (disk of the system): Aborting journal on device nvme0n1p1-8. (degraded; remedy:"
+        " reboot)",
     ),
     (
         "EXT4-fs (nvme0n1p1): Remounting filesystem read-only",
-        "nvme0 (disk of the system): EXT4-fs (nvme0n1p1): Remounting filesystem read-only (r",
+        "nvme0 (disk of the system): EXT4-fs (nvme0n1p1): Remounting filesystem read-only (d",
     ),
     (
         "XFS (nvme0n1p1): Filesystem has been shut down due to log error (0x2).",
@@ -241,5 +246,5 @@ def test_an_efa_device_that_takes_no_command_drains_its_node(prefix: str, tmp_pa
 
     for (line, asked), (verdict, source, finding) in zip(EFA, found, strict=True):
         assert verdict == asked, line
-        assert finding.endswith(" (remedy: reboot)") == (verdict == "drain")
+        assert finding.endswith(" (degraded; remedy: reboot)") == (verdict == "drain")
         assert verdict == "ignore" or (source == "efa" and line[:60] in finding)

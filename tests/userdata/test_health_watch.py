@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from local.waiting import wait_for
+from tests.userdata.findings import NODE_FINDINGS
 
 FOLDER = Path("userdata/node")
 LIB = """
@@ -37,6 +38,7 @@ def watching(folder: Path) -> Iterator[None]:
     files = folder / "files"
     if not files.exists():
         shutil.copytree(FOLDER, files)
+        shutil.copy(NODE_FINDINGS, files / "findings")
         (folder / "disks").write_text("nvme0 root\nnvme1 store\n")
         (folder / "log").touch()
         (folder / "lib.sh").write_text(LIB.format(folder=folder))

@@ -24,6 +24,8 @@ from tidegate.cli.diff_command import diff
 from tidegate.cli.drill import RESTORE_EXAMPLES, drill, restore
 from tidegate.cli.events import EXAMPLES as EVENTS
 from tidegate.cli.events import events
+from tidegate.cli.findings import EXAMPLES as FINDINGS
+from tidegate.cli.findings import findings
 from tidegate.cli.image import image
 from tidegate.cli.init_command import EXAMPLES as INIT
 from tidegate.cli.init_command import init
@@ -78,7 +80,7 @@ ORDER = (
     *("init", "validate", "sandbox", "import", "replay", "advise", "probe", "plan", "diff"),
     *("status", "why", "nodes", "events", "schedule", "keep-up", "stop", "retry", "rollout"),
     *("node", "user", "image", "cost", "report", "capacity", "market", "dashboards", "mcp"),
-    *("schema", "drill", "simulate"),
+    *("findings", "schema", "drill", "simulate"),
 )
 
 
@@ -238,6 +240,7 @@ app.command(epilog=WHY)(why)
 app.command(epilog=STATUS)(status)
 app.command(epilog=NODES)(nodes)
 app.command(epilog=EVENTS)(events)
+app.command(epilog=FINDINGS)(findings)
 app.command(epilog=MCP)(mcp)
 app.command(epilog=KEEP_UP_EXAMPLES)(keep_up)
 app.command(epilog=STOP_EXAMPLES)(stop)

@@ -65,20 +65,25 @@ def require_pool(file: "ClusterFile", pool: str) -> None:
         raise typer.BadParameter(said)
 
 
-def _cluster_option(default: Callable[[], Path | list[Path]], says: str) -> Any:
+def _cluster_option(
+    default: Callable[[], Path | list[Path]], says: str, *, is_needed: bool = True
+) -> Any:
     return typer.Option(
         "--cluster",
         "-c",
         metavar="FILE",
         envvar=VARIABLE,
         default_factory=default,
-        callback=named,
+        callback=named if is_needed else None,
         show_default=f"the only one in {CLUSTERS}/",
         help=says,
     )
 
 
 ClusterOption = Annotated[Path, _cluster_option(only_cluster, "The cluster file.")]
+IfAnyClusterOption = Annotated[
+    Path, _cluster_option(only_cluster, "The cluster file, if any.", is_needed=False)
+]
 ClustersOption = Annotated[
     list[Path],
     _cluster_option(lambda: [only_cluster()], "A cluster file; several are compared."),

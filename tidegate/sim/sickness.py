@@ -4,7 +4,6 @@ person who believes a check again that was stopped.
 
 from dataclasses import replace
 
-from tidegate.core.fleet.resume import GPU_FAILED
 from tidegate.core.model.ec2 import Offering
 from tidegate.core.model.slurm import SetBy
 from tidegate.sim.chaos import Chaos
@@ -13,7 +12,9 @@ from tidegate.sim.options import DRAINED_BY_SLURM, Happening
 from tidegate.sim.slurm_parts import SimNode
 
 CHECK = "NHC: check_hw_eth: eth0 is not found"
-GPU_FAILED_HERE = f"{GPU_FAILED} Xid 79: GPU has fallen off the bus (NVIDIA's remedy: reboot)"
+GPU_FAILED = (
+    "tidegate-health: xid: Xid 79: GPU has fallen off the bus (fatal; NVIDIA's remedy: reboot)"
+)
 
 # Of nodes of a sick place nearly each fails; of others as many as in a week of three failures in
 # 1,000 node-days.
@@ -64,7 +65,7 @@ def lose_gpu(chaos: Chaos, it: Happening) -> None:
     chaos.sickened.add(name)
     runs = chaos.gpu_faults.setdefault(gangs[0].job_id, {})
     runs.setdefault(gangs[0].starts, chaos.world.clock.now_s())
-    slurm.is_drained_by(SetBy.ROOT, name, GPU_FAILED_HERE)
+    slurm.is_drained_by(SetBy.ROOT, name, GPU_FAILED)
 
 
 def _check(chaos: Chaos, name: str) -> None:
@@ -106,7 +107,7 @@ def _fail(chaos: Chaos, name: str) -> None:
     for kind in ("sick", "places"):
         chaos.note(kind)
     chaos.sickened.add(name)
-    slurm.is_drained_by(SetBy.ROOT, name, GPU_FAILED_HERE)
+    slurm.is_drained_by(SetBy.ROOT, name, GPU_FAILED)
 
 
 def believe_again(chaos: Chaos) -> None:

@@ -9,6 +9,7 @@ from tidegate.core.interruption.save import OUTLIVED_S
 from tidegate.core.model.cluster import DEFAULT_HEALTH_REASONS
 from tidegate.wire import names
 from tidegate.wire.advice import AdviceModel
+from tidegate.wire.health_findings import FindingKey, OwnAction
 from tidegate.wire.repositories import InstalledOs, RepositoryModel
 from tidegate.wire.section import Section
 from tidegate.wire.slurm_numbers import slurm_number
@@ -45,6 +46,11 @@ class SlurmModel(Section):
         default=DEFAULT_HEALTH_REASONS,
         description="what the drain reasons of your own health checks begin with: such nodes are"
         " replaced, those that a person drains are kept",
+    )
+    health_actions: dict[FindingKey, OwnAction] = Field(
+        default_factory=dict,
+        description="what follows on new nodes from a finding, like xid 48 or throttle, instead of"
+        " what `tidegate findings` says: ignore, tell, reset, reboot or replace",
     )
     static: Annotated[tuple[names.StaticLine, ...], AfterValidator(no_name_twice)] = Field(
         default=(),

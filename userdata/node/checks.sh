@@ -1,12 +1,12 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2153
 # What a healthy node is. Each check prints what is wrong and returns 1, or 2 when it cannot tell.
-# The gate before Slurm asks all of them, HealthCheckProgram the cheap ones every five minutes,
-# the epilog those that a job can bring about. Then health-watch.sh follows the kernel's log.
+# Which of them the gate before Slurm asks, which HealthCheckProgram every five minutes, and which the
+# epilog, stands in the table of findings. Then health-watch.sh follows the kernel's log.
 
 # shellcheck source=/dev/null
 source files/findings.sh
-read_errors
+read_findings
 
 readonly MIN_FREE_GIB=${MIN_FREE_GIB:-10}
 
@@ -213,9 +213,4 @@ check_clock() {
     header=$(curl -s -m 2 -o /dev/null -D - "$IMDS/" | tr -d '\r' | sed -n 's/^Date: //Ip')
     off_s=$(($(date +%s) - $(date -d "${header:-now}" +%s)))
     ((off_s < 60 && off_s > -60)) || { echo "the clock is $off_s s off"; return 1; }
-}
-
-checks_of_gpus() {
-    ((GPUS > 0)) || return 0
-    printf 'check_%s\n' "$@"
 }

@@ -4,7 +4,7 @@
 # accelerators, disks, or EFA devices. Most errors of the switches (SXid) are told alone: links fail and
 # come back when a driver starts, and where jobs suffer the GPUs have an Xid of their own (74, 144 to 150).
 
-readonly ERRORS_DIR=${BASH_SOURCE[0]%/*}
+readonly FINDINGS=${FINDINGS:-${BASH_SOURCE[0]%/*}/findings}
 # What a line that is judged holds, one a line, for grep -F.
 readonly SIGNS=$'Xid (
 NEURON_HW_ERR=
@@ -25,21 +25,46 @@ Remounting filesystem read-only
 efa 0
 infiniband '
 readonly DISKS=${RUN_DIR:-/run/tidegate}/disks
-declare -A ERRORS=() KIND_OF=()
+declare -A ACTIONS=() SEVERITIES=() WORDS=() OWN=() KIND_OF=()
 readonly -A KINDS=([store]=' (instance store)' [root]=' (disk of the system)' [efa]='' [any]='')
-declare -a OF=() VERDICTS=() REMEDIES=() PATTERNS=()
+declare -a OF=() KEYS=() PATTERNS=() CHECKS=()
 
-read_errors() {
-    local code known of verdict remedy pattern device='([a-z][-_a-z0-9]*)'
-    while read -r code known; do
-        [[ $code == '#'* ]] || ERRORS[$code]=$known
-    done < <(cat "$ERRORS_DIR/xids" "$ERRORS_DIR/neuron_errors")
-    while read -r of verdict remedy pattern; do
-        [[ $of == '#'* ]] || {
-            OF+=("$of") VERDICTS+=("$verdict") REMEDIES+=("$remedy") PATTERNS+=("^${pattern/\%/"$device"}")
-        }
-    done <"$ERRORS_DIR/device_errors"
+# By the key of a finding, `xid 79`, or `ecc` of a check, whose words are when it is asked.
+read_findings() {
+    local source name action severity words key device='([a-z][-_a-z0-9]*)'
+    while read -r source name action severity words; do
+        key="$source $name"
+        case $source in
+            gpu | node) key=$name CHECKS+=("$source $name ,$words,") ;;
+            store | root | any | efa) OF+=("$source") KEYS+=("$key") PATTERNS+=("^${words/\%/"$device"}") ;;
+        esac
+        ACTIONS[$key]=$action SEVERITIES[$key]=$severity WORDS[$key]=$words
+    done <"$FINDINGS"
+    read_own_actions
     read_disks
+}
+
+# What the cluster file says of some of them, a line each.
+read_own_actions() {
+    local line key
+    while IFS= read -r line; do
+        [[ -n $line ]] || continue
+        key=${line% *}
+        ACTIONS[$key]=${line##* } OWN[$key]="the cluster file's "
+        WORDS[$key]=${WORDS[$key]:-see its catalog}
+        [[ ${SEVERITIES[$key]:-} == fatal ]] || SEVERITIES[$key]=degraded
+    done <<<"${HEALTH_ACTIONS:-}"
+}
+
+# checks_of WHEN: those of the boot, of every five minutes (run) or of a job's end, in their order.
+checks_of() {
+    local row of check asked
+    for row in "${CHECKS[@]}"; do
+        read -r of check asked <<<"$row"
+        [[ $asked == *,$1,* && ${ACTIONS[$check]} != ignore ]] || continue
+        [[ $of == node ]] || ((GPUS > 0)) || continue
+        echo "$check"
+    done
 }
 
 read_disks() {
@@ -89,37 +114,59 @@ set_disk() {
 # sentence in `finding`, and in `source` who says it (xid, neuron, nvme or efa). A line that is about
 # none of them gets "ignore" and no subject.
 judge() {
-    local line=$1 remedy words said
+    local line=$1 action severity words whose said
     verdict=ignore subject='' finding='' source=xid
     # The driver's own word, and not what the kernel repeats of a file's name: at the line's beginning,
     # or behind who said it.
     if [[ $line =~ ^(\[[\ 0-9.]+\]\ [^\ ]+\ (kernel:\ )?)?NVRM:\ Xid\ \([^\)]*\):\ ([0-9]+) ]]; then
         subject="Xid ${BASH_REMATCH[3]}"
-        read -r verdict remedy words <<<"${ERRORS[${BASH_REMATCH[3]}]:-tell none unknown to us}"
-        [[ $verdict != says ]] || judge_by_words "$line"
-        finding="$subject: $words"
-        [[ $verdict != drain ]] || finding+=" (NVIDIA's remedy: $remedy)"
+        look_up xid "${BASH_REMATCH[3]}" "NVIDIA's "
+        [[ $action != says* ]] || judge_by_words "$line"
+        conclude "$subject: $words"
     elif [[ $line =~ ^(\[[\ 0-9.]+\]\ [^\ ]+\ (kernel:\ )?)?nvidia-nvswitch[0-9]*:\ SXid\ \([^\)]*\):\ ([0-9]+),\ (.*) ]]; then
         subject="SXid ${BASH_REMATCH[3]}" said=${BASH_REMATCH[4]//[\[\]\"=]/ }
-        read -r verdict remedy words <<<"${ERRORS[${BASH_REMATCH[3]}]:-tell none ${said:0:160}}"
-        finding="$subject of an NVSwitch: $words"
-        [[ $verdict != drain ]] || finding+=" (NVIDIA's remedy: $remedy)"
+        look_up sxid "${BASH_REMATCH[3]}" "NVIDIA's "
+        [[ $words != - ]] || words=${said:0:160}
+        conclude "$subject of an NVSwitch: $words"
     # The runtime has the driver write it, maybe behind the time. After a path or a quote it is a name
     # that somebody gave a file.
     elif [[ $line =~ ^[^/\'\"]*(^|\ )NEURON_HW_ERR=([A-Z_]+)(\ |$) ]]; then
         source=neuron subject="Neuron ${BASH_REMATCH[2]}"
-        read -r verdict remedy words <<<"${ERRORS[${BASH_REMATCH[2]}]:-$(unlisted "$line")}"
-        finding="$subject: $words"
-        [[ ! $line =~ \ nd-id=([0-9]+) ]] || finding+=", device ${BASH_REMATCH[1]}"
-        [[ $verdict != drain ]] || finding+=" (AWS's remedy: $remedy)"
+        look_up neuron "${BASH_REMATCH[2]}" "AWS's "
+        [[ $action != says ]] || judge_by_action "$line"
+        said="$subject: $words"
+        [[ ! $line =~ \ nd-id=([0-9]+) ]] || said+=", device ${BASH_REMATCH[1]}"
+        conclude "$said"
     else
         judge_device "$line"
     fi
 }
 
-# judge_device LINE: by the rows of `device_errors`.
+# look_up SOURCE NAME WHOSE: its row, or that of what is not listed, and whose remedy that has.
+look_up() {
+    local key="$1 $2"
+    [[ -n ${ACTIONS[$key]:-} ]] || key="$1 other"
+    action=${ACTIONS[$key]} severity=${SEVERITIES[$key]} words=${WORDS[$key]} whose=${OWN[$key]:-$3}
+}
+
+# conclude SENTENCE: by the action. The planner reads what is in the brackets.
+conclude() {
+    finding=$1
+    case $action in
+        ignore | tell) verdict=$action ;;
+        *) verdict=drain finding+=" ($severity; ${whose}remedy: ${action/,*/, then a test})" ;;
+    esac
+}
+
+# judge_check CHECK FOUND: what a check found.
+judge_check() {
+    local action=${ACTIONS[$1]} severity=${SEVERITIES[$1]} whose=${OWN[$1]:-}
+    conclude "$1: $2"
+}
+
+# judge_device LINE: by the rows of disks and EFA devices.
 judge_device() {
-    local said kind disk row driver
+    local said kind disk row driver key action severity whose
     # Who says it in front, as above; then the driver, and of EFA where its device is.
     [[ $1 =~ ^(\[[\ 0-9.]+\]\ [^\ ]+\ (kernel:\ )?)?(blk_update_request:\ |nvme\ |infiniband\ |efa\ [0-9a-f:.]+\ )?(.*) ]]
     driver=${BASH_REMATCH[3]%% *}
@@ -130,32 +177,34 @@ judge_device() {
         kind=${KIND_OF[$disk]:-any}
         [[ $driver != infiniband && $driver != efa ]] || kind=efa
         [[ ${OF[row]} == "$kind" || ${OF[row]} == any && $kind != efa ]] || continue
-        verdict=${VERDICTS[row]} subject="$disk ${PATTERNS[row]}" source=nvme
+        key=${KEYS[row]}
+        action=${ACTIONS[$key]} severity=${SEVERITIES[$key]} whose=${OWN[$key]:-}
+        subject="$disk ${PATTERNS[row]}" source=nvme
         [[ $kind != efa ]] || source=efa
         said=${said#"$disk: "}
         said=${said//[\[\]\"=]/ }
-        finding="$disk${KINDS[$kind]}: ${said:0:160}"
-        [[ $verdict != drain ]] || finding+=" (remedy: ${REMEDIES[row]})"
+        conclude "$disk${KINDS[$kind]}: ${said:0:160}"
         return
     done
 }
 
-# unlisted LINE: what the line itself asks for.
-unlisted() {
+# judge_by_action LINE: what a line of Neuron's asks for itself.
+judge_by_action() {
     case $1 in
-        *' action=TERMINATE'*) echo drain replace unknown to us ;;
-        *' action='*RE[BL]O*) echo drain reboot unknown to us ;;
-        *) echo tell none unknown to us ;;
+        *' action=TERMINATE'*) action=replace ;;
+        *' action='*RE[BL]O*) action=reboot ;;
+        *) action=tell ;;
     esac
 }
 
 # The lines of NVLink 5 bear their severity; Xid 154 says what the driver wants, which may be nothing.
 judge_by_words() {
-    verdict=tell
+    local fatal=${action#says/}
+    action=tell
     if [[ $1 =~ recovery\ action\ changed\ from\ .*\ to\ [^\(]*\(([^\)]*)\) ]]; then
         words="the driver asks for: ${BASH_REMATCH[1]}"
-        [[ ${BASH_REMATCH[1]} == None ]] || verdict=drain remedy=${BASH_REMATCH[1],,}
+        [[ ${BASH_REMATCH[1]} == None ]] || action=${BASH_REMATCH[1],,}
     elif [[ $1 == *' Fatal '* ]]; then
-        verdict=drain
+        action=$fatal
     fi
 }

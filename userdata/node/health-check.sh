@@ -11,24 +11,26 @@ source ./lib.sh
 source files/checks.sh
 
 readonly SICK=$RUN_DIR/sick
+verdict='' finding='' # by `judge_check`
 
-case $1 in
-    periodic) checks="$(checks_of_gpus gpus ecc rows throttle fabric) check_efa check_shared check_scratch
-        check_disk check_owner_rule check_files_rule" ;;
-    *) checks=$(checks_of_gpus ecc) ;;
-esac
+[[ $1 == periodic ]] && when=run || when=end
 ((GPUS == 0)) || check_facts >/dev/null
 export GPU_FACTS=${GPU_FACTS:-}
-for check in $checks; do
-    found=$(timeout 40 bash -c "source ./lib.sh; source files/checks.sh; $check" 2>/dev/null)
-    if (($? == 1)) && [[ -n $found ]]; then
-        put_file "$SICK" 600 <<<"${check#check_}: ${found//$'\n'/; }"
-        # Until the node is drained, so that no job starts here meanwhile; not for ever.
-        for ((waited = 0; waited < 50; waited++)); do
-            [[ -e $SICK ]] || break
-            sleep 0.1
-        done
-        break
+for check in $(checks_of "$when"); do
+    found=$(timeout 40 bash -c "source ./lib.sh; source files/checks.sh; check_$check" 2>/dev/null)
+    [[ $? == 1 && -n $found ]] || continue
+    judge_check "$check" "${found//$'\n'/; }"
+    if [[ $verdict == tell ]]; then
+        [[ -e $RUN_DIR/told-$check ]] || console "health: $finding; the node goes on"
+        touch "$RUN_DIR/told-$check"
+        continue
     fi
+    put_file "$SICK" 600 <<<"$finding"
+    # Until the node is drained, so that no job starts here meanwhile; not for ever.
+    for ((waited = 0; waited < 50; waited++)); do
+        [[ -e $SICK ]] || break
+        sleep 0.1
+    done
+    break
 done
 exit 0

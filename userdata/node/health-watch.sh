@@ -81,7 +81,7 @@ log() {
     journalctl -k -b -f -n all -o short-monotonic | grep --line-buffered -F "$SIGNS"
 }
 
-read_errors
+read_findings
 touch "$JUDGED"
 while IFS= read -r line; do SEEN[$line]=1; done <"$JUDGED"
 exec {log}< <(log)

@@ -8,14 +8,17 @@
 # shellcheck source=/dev/null
 source files/checks.sh
 
-apply() {
+# One that another try could not mend ends the node at once.
+gate() {
     local check
-    note_disks
-    for check in $(checks_of_gpus pci gpus facts driver ecc rows throttle fabric mig) \
-        check_kernel check_neurons check_efa check_shared check_disk check_owner_rule check_files_rule check_clock; do
-        # One that another try could not mend ends the node at once.
-        "$check" || exit "$WRONG_CONFIGURATION"
+    for check in $(checks_of boot); do
+        "check_$check" || [[ ${ACTIONS[$check]} == tell ]] || exit "$WRONG_CONFIGURATION"
     done
+}
+
+apply() {
+    note_disks
+    gate
     install -d /etc/tidegate/epilog.d
     put_file /etc/tidegate/health-check 755 <<<$'#!/bin/bash\nexec '"$PWD/files/health-check.sh periodic"
     put_file /etc/tidegate/epilog.d/50-health.sh 755 \

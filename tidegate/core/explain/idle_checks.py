@@ -3,6 +3,7 @@
 from tidegate.core.fleet.idle_check import due_since_s, gpus_of, idle_check_of, used_today
 from tidegate.core.fleet.idle_pairs import suspects
 from tidegate.core.fleet.members import Member, members
+from tidegate.core.fleet.templates import history_of
 from tidegate.core.model.durations import span
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.idle_check import IdleChecks
@@ -32,7 +33,7 @@ def idle_checks_now(snapshot: Snapshot) -> IdleChecksNow | None:
     due = [
         each
         for each in ours
-        if due_since_s(states.get(each.pool, IdleChecks()), each, check) <= snapshot.now_s
+        if due_since_s(history_of(snapshot, each.pool), each, check) <= snapshot.now_s
     ]
     on = sorted(name for state in states.values() if state.asked for name in state.asked.nodes)
     used = round(used_today(snapshot), 2)

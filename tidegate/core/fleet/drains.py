@@ -10,7 +10,7 @@ from collections.abc import Collection
 from enum import Enum, auto
 
 from tidegate.core.model.drain_reason import DrainCode, code_of, is_marked, read, sentence_of
-from tidegate.core.model.finding import KERNELS_WORDS, OUR_CHECKS
+from tidegate.core.model.finding import OUR_CHECKS
 from tidegate.core.model.idle_check import FOUND
 from tidegate.core.model.slurm import Node, SetBy
 
@@ -82,8 +82,8 @@ def check_of(node: Node) -> str:
 
 
 def is_a_check(check: str) -> bool:
-    """Neither Slurm itself nor a node's kernel says so."""
-    return check not in KERNELS_WORDS and not _SLURMS_OWN.match(check)
+    """It is not Slurm itself that says so."""
+    return not _SLURMS_OWN.match(check)
 
 
 def hand(node: Node, health_reasons: Collection[str] = ()) -> Hand:

@@ -17,9 +17,12 @@ from tidegate.core.model.finding import (
     FINDING_KEPT_S,
     FINDINGS_MAX,
     Finding,
+    Severity,
     StoppedCheck,
     believed,
     checker,
+    needs_test,
+    severity_of,
 )
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.snapshot import Snapshot
@@ -41,7 +44,8 @@ def with_findings(before: PoolHistory, ours: Sequence[Member], snapshot: Snapsho
             continue
         counting = _counting(history, found)
         most = max(each.pool_nodes for each in (*counting, found))
-        if len(counting) < believed(most, is_check=is_a_check(found.check)):
+        is_check = is_a_check(found.check) and not found.is_fatal
+        if len(counting) < believed(most, is_check=is_check):
             history = _noted(history, found)
         else:
             stop = StoppedCheck(_checker(found.check), snapshot.now_s, len(counting), most)
@@ -166,4 +170,6 @@ def _finding(member: Member, ours: Sequence[Member], snapshot: Snapshot) -> Find
         place_nodes=sum(each.offering == member.offering for each in up),
         template=member.template,
         reservation=member.instance.capacity_reservation_id if member.instance else "",
+        is_fatal=severity_of(member.node.reason) is Severity.FATAL,
+        needs_test=needs_test(member.node.reason),
     )

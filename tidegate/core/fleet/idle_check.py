@@ -57,6 +57,9 @@ LATE_S = 300.0
 # For how long a node that did not pass is drained again and again until Slurm shows it.
 SICK_S = 3600.0
 
+# Due before all that is due by its time.
+AT_ONCE_S = 0.0
+
 FAILS, PASSES, MISSES = "idle-check-failed", "idle-check-passed", "idle-check-missed"
 
 
@@ -100,12 +103,28 @@ def most_of(asked: AskedCheck, check: IdleCheck) -> float:
 
 
 def due_since_s(
-    state: IdleChecks, member: Member, check: IdleCheck, *, is_pair: bool = False
+    history: PoolHistory, member: Member, check: IdleCheck, *, is_pair: bool = False
 ) -> float:
-    """When the node's next check is due. A node that was never checked was new at its launch."""
+    """When the node's next check is due. A node that was never checked was new at its launch. One
+    that was rebooted for what only a test shows to be mended comes before all others.
+    """
+    state = history.idle_checks or IdleChecks()
     last_s = state.last_s(member.instance_id, is_pair=is_pair)
+    if not is_pair and _is_doubtful(history, member, last_s):
+        return AT_ONCE_S
     every_s = check.pair.every_s if is_pair and check.pair else check.every_s
     return (member.launched_at_s if last_s is None else last_s) + every_s
+
+
+def _is_doubtful(history: PoolHistory, member: Member, last_s: float | None) -> bool:
+    """It was rebooted for such a finding, and not checked since."""
+    return any(
+        each.instance_id == member.instance_id
+        and each.needs_test
+        and each.has_rebooted
+        and (last_s is None or last_s < each.at_s)
+        for each in history.findings
+    )
 
 
 def with_idle_checks(

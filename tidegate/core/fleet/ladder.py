@@ -6,14 +6,13 @@ once, when it is empty; then the health gate of its boot tests it again. What is
 is left at once: EC2 gives another host. The findings of a pool remember who was rebooted.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import Enum, auto
 
 from tidegate.core.fleet.members import Member
 from tidegate.core.model.drain_reason import sentence_of
-from tidegate.core.model.finding import OUR_CHECKS, Finding
+from tidegate.core.model.finding import Finding, is_replaced
 from tidegate.core.model.ledger import Phase
 from tidegate.core.model.orders import OrderKind, OrderOutcome
 from tidegate.core.model.pool_history import PoolHistory
@@ -24,14 +23,8 @@ from tidegate.core.offers.reservations import block_drains_at_s
 # be lost. Then the node is replaced.
 REBOOT_WITHIN_S = 1800.0
 
-# What stays after a reboot: rows of memory that cannot be remapped, a full disk, an instance store
-# that has failed, since the host stays the same, and what NVIDIA, or AWS of Neuron, wants to be
-# replaced. Source: NVIDIA's Xid catalog and "GPU Memory Error Management", RMA policy; AWS Neuron
-# documentation, "Neuron Runtime Troubleshooting"; EC2 User Guide, "Reboot your instance".
-_STAYS = re.compile(
-    rf"(?:{OUR_CHECKS} (?:rows|disk|scratch):|SlurmdSpoolDir is full)"
-    r"|.*\((?:NVIDIA's |AWS's )?remedy: replace\)"
-)
+# Slurm names no remedy of what it finds itself, and no reboot empties a disk. Others name theirs.
+_FULL = "SlurmdSpoolDir is full"
 
 
 class RepairStep(Enum):
@@ -101,7 +94,8 @@ def _may_reboot(member: Member, snapshot: Snapshot) -> bool:
         return False
     if record.phase is not Phase.JOINED or record.is_cordoned(snapshot.now_s):
         return False
-    if member.is_busy or not snapshot.wanted.is_up or _STAYS.match(sentence_of(node.reason)):
+    said = sentence_of(node.reason)
+    if member.is_busy or not snapshot.wanted.is_up or is_replaced(said) or said.startswith(_FULL):
         return False
     ends_at_s = block_drains_at_s(
         snapshot.cluster, record.offering, record.launched_at_s, member.instance

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.drain_reason import DrainCode, DrainReason, code_of, sentence_of
-from tidegate.core.model.finding import KERNELS_WORDS
+from tidegate.core.model.finding import Severity, severity_of
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.slurm import Fault, Job, Node, Reading
 from tidegate.core.model.snapshot import Snapshot
@@ -14,11 +14,6 @@ from tidegate.core.model.snapshot import Snapshot
 HOLD_S = 900.0
 # The clocks of head and planner may differ by a little.
 CLOCKS_DIFFER_S = 60.0
-
-# How the watch over a node's devices begins when one is of no use any more (health-watch.sh): what
-# computes there fails, or waits for ever.
-DEVICE_FAILED = tuple(f"{word}:" for word in KERNELS_WORDS)
-GPU_FAILED, NEURON_FAILED = DEVICE_FAILED
 
 # A launch that is not answered is over after MessageTimeout, or BatchStartTimeout and a ping.
 LAUNCH_S = 120.0
@@ -55,7 +50,7 @@ def is_kept(kept: DrainReason, snapshot: Snapshot) -> bool:
 
 def is_failed(node: Node) -> bool:
     """Whether a job of several nodes can do nothing more on it, although it runs there."""
-    return node.state.is_drain and node.reason.startswith(DEVICE_FAILED)
+    return node.state.is_drain and severity_of(node.reason) is Severity.FATAL
 
 
 def holds(

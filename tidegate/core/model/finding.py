@@ -1,4 +1,7 @@
-"""What checks found of nodes: which node, which check, and where the node was."""
+"""What checks found of nodes: which node, which check, how grave it is, and where the node was."""
+
+import re
+from enum import StrEnum
 
 from tidegate.core.model.ec2 import Offering
 from tidegate.core.model.frozen import frozen
@@ -19,11 +22,43 @@ FINDINGS_MAX = 100
 BELIEVED_SHARE = 0.2
 BELIEVED_MIN = 2
 BELIEVED_MAX = 32
-# The kernel's word on a GPU or a Neuron device is no check that errs, and Slurm's own words (a task
-# that cannot be killed, an epilog that fails) are often a job's fault. Such a job is held with its
-# fourth fault (passes/faults.py), and must not stop what a small pool buys for others before.
-KERNELS_WORDS = (f"{OUR_CHECKS} xid", f"{OUR_CHECKS} neuron")
+# What is fatal to what runs there a job may have brought about, as it may what Slurm itself says (a
+# task that cannot be killed, an epilog that fails). Such a job is held with its fourth fault
+# (passes/faults.py), and must not stop what a small pool buys for others before.
 BELIEVED_MIN_OF_OTHERS = 5
+
+# The last brackets of a reason, as `(fatal; NVIDIA's remedy: reset, then a test)`: by the table of
+# findings (tidegate/data/findings), which the node knows. One of the version before tells no
+# severity, and whose remedy it is where that is fatal.
+_SAID = re.compile(r".*\((?:(fatal|degraded); )?([^()]*)remedy: ([^();]+)\)", re.DOTALL)
+
+
+class Severity(StrEnum):
+    """How grave it is that software has drained a node."""
+
+    DEGRADED = "degraded"  # the node is to go, what runs there goes on
+    FATAL = "fatal"  # what computes there fails, or waits for ever
+
+
+def severity_of(reason: str) -> Severity:
+    """By the reason of a drain."""
+    said = _SAID.match(reason) if reason.startswith(OUR_CHECKS) else None
+    if said is None:
+        return Severity.DEGRADED
+    whose = Severity.FATAL if said[2] else Severity.DEGRADED
+    return Severity(said[1]) if said[1] else whose
+
+
+def needs_test(reason: str) -> bool:
+    """Whether only a test under load shows, after a reboot, that it is mended."""
+    said = _SAID.match(reason) if reason.startswith(OUR_CHECKS) else None
+    return said is not None and said[3].endswith(", then a test")
+
+
+def is_replaced(reason: str) -> bool:
+    """Whether no reboot mends it, as the reason says, also one of a site's own check."""
+    said = _SAID.match(reason)
+    return said is not None and said[3] == "replace"
 
 
 @frozen
@@ -40,6 +75,8 @@ class Finding:
     reservation: str = ""  #: the reservation that it was in; empty: none
     reboot_at_s: float | None = None  #: since when it is to be rebooted for that; null: it is not
     has_rebooted: bool = False  #: Slurm was seen to do it, or the node to be back
+    is_fatal: bool = False  #: to what computed there, by the reason
+    needs_test: bool = False  #: only a test under load shows that a reboot has mended it
 
 
 @frozen
@@ -62,14 +99,14 @@ def checker(check: str) -> str:
     instead, each maybe another one (`dcgm: the disk of ada is full`), counts as one check.
     """
     program, _, name = check.partition(": ")
-    if check in KERNELS_WORDS or (name and " " not in name):
+    if name and " " not in name:
         return check
     return program if name else check.split(" ")[0]
 
 
 def believed(pool_nodes: int, *, is_check: bool) -> int:
-    """Of how many nodes it is believed in a day, in a pool of so many. `is_check`: neither the
-    kernel's word nor Slurm's own.
+    """Of how many nodes it is believed in a day, in a pool of so many. `is_check`: neither Slurm's
+    own word nor fatal to what runs.
     """
     least = BELIEVED_MIN if is_check else BELIEVED_MIN_OF_OTHERS
     return min(max(int(pool_nodes * BELIEVED_SHARE), least), BELIEVED_MAX)

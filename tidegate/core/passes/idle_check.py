@@ -12,6 +12,7 @@ from dataclasses import replace
 from tidegate.core.buy.bins import Bins
 from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.idle_check import (
+    AT_ONCE_S,
     LATE_S,
     due_since_s,
     gpus_of,
@@ -155,32 +156,33 @@ def _first_due(
     stopped = {each.check for each in history.stopped_checks}
     found: list[Due] = []
     if spare >= 1 and snapshot.now_s >= state.rests_until_s and FOUND not in stopped:
-        found = [Due(each, pool, due_since_s(state, each.member, check)) for each in free]
+        found = [Due(each, pool, due_since_s(history, each.member, check)) for each in free]
     if check.pair and spare >= 2 and snapshot.now_s >= state.pairs.rests_until_s:
-        found += _pairs(state, check, pool, free) if FOUND_PAIR not in stopped else ()
+        found += _pairs(history, check, pool, free) if FOUND_PAIR not in stopped else ()
     due = [each for each in found if each.since_s <= snapshot.now_s]
     return min(due, key=lambda each: each.turn, default=None)
 
 
 def _pairs(
-    state: IdleChecks, check: IdleCheck, pool: Pool, free: Sequence[Judged]
+    history: PoolHistory, check: IdleCheck, pool: Pool, free: Sequence[Judged]
 ) -> Iterator[Due]:
     """In each place the pair that answers an open question, and the one that is due first.
 
     Only nodes of one type and zone are tested together: what two good ones reach is one figure.
     """
+    tried = (history.idle_checks or IdleChecks()).pairs.tried
     places: defaultdict[tuple[str, str], list[Due]] = defaultdict(list)
     for each in free:
         offering, since_s = (
             each.member.offering,
-            due_since_s(state, each.member, check, is_pair=True),
+            due_since_s(history, each.member, check, is_pair=True),
         )
         places[offering.instance_type, offering.zone].append(Due(each, pool, since_s))
-    in_doubt = suspects(state.pairs.tried)
+    in_doubt = suspects(tried)
     for dues in places.values():
         dues.sort(key=lambda each: each.turn)
         by_name = {each.judged.member.instance_id: each for each in dues}
-        if chosen := next_pair(state.pairs.tried, list(by_name)):
+        if chosen := next_pair(tried, list(by_name)):
             first, other = (by_name[name] for name in chosen)
             yield replace(first, since_s=0.0, partner=other.judged, is_open=True)
         clear = [each for name, each in by_name.items() if name not in in_doubt]
@@ -239,6 +241,8 @@ def _why(due: Due, state: IdleChecks, now_s: float) -> str:
     name = due.judged.member.instance_id
     last_s = state.last_s(name, is_pair=due.partner is not None)
     last = "it was never checked" if last_s is None else f"checked {span(now_s - last_s)} ago"
+    if due.partner is None and due.since_s == AT_ONCE_S:
+        return f"{name} is idle, was rebooted, and only a test shows that it is mended ({last})"
     if due.partner is None:
         return f"{name} is idle and its check is due ({last})"
     other = due.partner.member.instance_id
