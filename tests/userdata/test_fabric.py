@@ -1,6 +1,7 @@
 """The stage that waits for NVSwitch, fed with what nvidia-smi says of different GPUs."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -109,3 +110,39 @@ def test_only_gpus_that_reach_each_other_need_their_links(tmp_path: Path, layout
     )
 
     assert (done.returncode, done.stdout.strip(), done.stderr) == (int(bool(says)), says, "")
+
+
+@pytest.mark.parametrize(
+    ("gpu", "layout", "code", "found"),
+    [
+        ((H100, "Completed", "Success"), "", 0, 0),
+        # aws/eks-node-monitoring-agent issue 141: seen on P5 whose manager ran.
+        ((H100, "Completed", "Unknown Error"), "", 0, 1),
+        ((A100, "N/A", "N/A"), "", 0, 0),
+        ((H100, "Completed", "Unknown Error"), "8=1g.10gb:7", 0, 0),
+        ((H100, "Completed", "Unknown Error"), "", 9, 2),
+    ],
+)
+def test_gpus_that_have_left_their_fabric_are_found_later_too(
+    tmp_path: Path, gpu, layout, code, found
+):
+    (tmp_path / "stages").mkdir()
+    shutil.copy(STAGE, tmp_path / "stages")
+    text = (STAGE.parent / "checks.sh").read_text()
+    _, begin, rest = text.partition("check_fabric_state() {")
+    check = begin + rest.partition("\n}\n")[0] + "\n}"
+    (tmp_path / "said").write_text(said((H100, "Completed", "Success"), gpu))
+    (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\ncat {tmp_path}/said\nexit {code}\n")
+    (tmp_path / "nvidia-smi").chmod(0o755)
+
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {check}\ncheck_fabric_state"],
+        cwd=tmp_path,
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "FABRIC": "1", "LAYOUT": layout},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    says = "a GPU says that its fabric is not complete" * (found == 1)
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (found, says, "")

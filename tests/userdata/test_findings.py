@@ -86,7 +86,7 @@ def test_each_check_of_the_table_is_there_and_each_check_is_in_the_table() -> No
         (
             "boot",
             4,
-            "pci gpus facts driver ecc rows throttle fabric mig kernel neurons efa"
+            "pci gpus facts driver ecc rows throttle fabric fabric_state mig kernel neurons efa"
             " shared disk owner_rule files_rule clock",
         ),
     ],

@@ -115,6 +115,17 @@ check_fabric() {
     fi
 }
 
+# What the GPUs say of it: manager and links may be well all the same. nvidia-smi itself never exits with 1.
+check_fabric_state() {
+    local code=0
+    ((FABRIC == 1)) && [[ -z $LAYOUT ]] || return 0
+    # shellcheck source=/dev/null
+    (source stages/fabric.sh && is_complete) || code=$?
+    ((code == 1)) || return $((code ? 2 : 0))
+    echo "a GPU says that its fabric is not complete"
+    return 1
+}
+
 # /etc/tidegate/mig has a line for each instance: its UUID, in the order of gres.conf. What Slurm is told
 # of each type is what nvidia-smi shows of it.
 check_mig() {
