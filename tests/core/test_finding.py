@@ -6,6 +6,7 @@ from tidegate.core.model.finding import (
     Severity,
     is_replaced,
     needs_test,
+    network_node_of,
     severity_of,
 )
 
@@ -19,6 +20,7 @@ OURS = "tidegate-health: xid: Xid 79: GPU has fallen off the bus"
         (f"{OURS} (degraded; the cluster file's remedy: replace)", Severity.DEGRADED, True),
         ("tidegate-health: ecc: 2 errors (degraded; remedy: reset)", Severity.DEGRADED, False),
         ("tidegate-health: rows: 1 (degraded; remedy: replace)", Severity.DEGRADED, True),
+        (f"{OURS} (fatal; NVIDIA's remedy: replace; below nn-0a1)", Severity.FATAL, True),
         # What Slurm adds, and what the finding itself has in brackets.
         (f"{OURS} (fatal; remedy: replace) : reboot issued", Severity.FATAL, True),
         (f"{OURS} (fatal; remedy: replace) (degraded; remedy: reset)", Severity.DEGRADED, False),
@@ -43,10 +45,24 @@ def test_the_last_brackets_of_a_reason_count(
 
 
 @pytest.mark.parametrize(
+    ("reason", "network_node"),
+    [
+        (f"{OURS} (fatal; NVIDIA's remedy: reboot; below nn-0a1b)", "nn-0a1b"),
+        (f"{OURS} (fatal; remedy: reboot; below nn-0a1b) : reboot issued", "nn-0a1b"),
+        (f"{OURS} (fatal; NVIDIA's remedy: reboot)", ""),
+        ("NHC: check: gone (remedy: replace; below nn-0a1b)", ""),
+        ("Kill task failed", ""),
+    ],
+)
+def test_where_the_node_is_in_ec2_s_network_its_reason_says(reason: str, network_node: str) -> None:
+    assert network_node_of(reason) == network_node
+
+
+@pytest.mark.parametrize(
     ("reason", "is_needed"),
     [
         (f"{OURS} (fatal; NVIDIA's remedy: reset, then a test)", True),
-        (f"{OURS} (fatal; NVIDIA's remedy: reset, then a test) : reboot issued", True),
+        (f"{OURS} (fatal; NVIDIA's remedy: reset, then a test; below nn-1) : reboot issued", True),
         (f"{OURS} (fatal; NVIDIA's remedy: reset)", False),
         ("NHC: check: gone (remedy: reset, then a test)", False),
     ],

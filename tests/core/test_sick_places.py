@@ -135,6 +135,18 @@ def test_a_reservation_that_gives_sick_nodes_again_is_something_to_see_to() -> N
     )
 
 
+def test_nodes_that_become_sick_below_one_network_node_are_named_together() -> None:
+    """By the hour as well: a host that EC2 gives again is below the same one."""
+    below = [replace(each, network_node="nn-0a1") for each in twice()]
+    apart = (replace(found(3), network_node="nn-0b2"), found(4))
+
+    assert overview(seen((below[0], *apart)), None).needs_a_look == ()
+    assert overview(seen((*below, *apart)), None).needs_a_look == (
+        "2 nodes below EC2's network node nn-0a1 became sick in 2.0 d: i-1, i-2; one host may be "
+        "behind them, which EC2 may give again: tell AWS these ids",
+    )
+
+
 @pytest.mark.parametrize(
     "findings",
     [

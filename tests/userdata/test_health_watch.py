@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from local.waiting import wait_for
 from tests.userdata.findings import NODE_FINDINGS
 
 FOLDER = Path("userdata/node")
 LIB = """
-RUN_DIR={folder} INSTANCE_ID=i-1
+RUN_DIR={folder} INSTANCE_ID=i-1 PLACE={place}
 console() {{ echo "$*" >>{folder}/console; }}
 """
 SLURM = """#!/bin/sh
@@ -34,14 +36,14 @@ FATAL = "critical medium error, dev nvme1n1, sector {} op 0x0:(READ) flags 0x0 p
 
 
 @contextmanager
-def watching(folder: Path) -> Iterator[None]:
+def watching(folder: Path, place: str = "") -> Iterator[None]:
     files = folder / "files"
     if not files.exists():
         shutil.copytree(FOLDER, files)
         shutil.copy(NODE_FINDINGS, files / "findings")
         (folder / "disks").write_text("nvme0 root\nnvme1 store\n")
         (folder / "log").touch()
-        (folder / "lib.sh").write_text(LIB.format(folder=folder))
+        (folder / "lib.sh").write_text(LIB.format(folder=folder, place=place))
         stand_ins = (("scontrol", SLURM), ("squeue", QUEUE), ("journalctl", JOURNAL))
         for name, text in stand_ins:
             (folder / name).write_text(text.format(folder=folder))
@@ -124,3 +126,26 @@ def test_a_watch_that_is_started_again_repeats_nothing(tmp_path: Path) -> None:
 
     assert len(lines_of(tmp_path / "asked")) == 2
     assert sum("timeout" in line for line in lines_of(tmp_path / "console")) == 1
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        (
+            "default:all:us-west-2a:nn-1a:nn-3c:nn-3c-hosts",
+            "reset, then a test; below nn-3c)",
+        ),
+        ("default:all:us-west-2a:nn-1a:nn-2b:cb-4d", "reset, then a test; below nn-2b)"),
+        ("default:all:us-west-2a:us-west-2a-unplaced", "reset, then a test)"),
+        ("", "reset, then a test)"),
+    ],
+)
+def test_a_drain_says_below_which_network_node_of_ec2_s_it_is(
+    tmp_path: Path, place: str, said: str
+) -> None:
+    with watching(tmp_path, place):
+        says(tmp_path, XID.format(48))
+        assert wait_for(lambda: lines_of(tmp_path / "asked"))
+
+    (asked,) = lines_of(tmp_path / "asked")
+    assert asked.endswith(f"(fatal; NVIDIA's remedy: {said}")

@@ -29,10 +29,15 @@ is_kept() {
     [[ $reason != *'[slurm@'* || $reason == *' (reclaim) ['* ]]
 }
 
+# Below which of EC2's network nodes it is, where Slurm knows a topology (stage topology): EC2 names no host.
+below() {
+    [[ ! ${PLACE:-} =~ :(nn-[0-9a-z]+):[^:]+$ ]] || echo "; below ${BASH_REMATCH[1]}"
+}
+
 drain() {
     console "health: $1"
     until is_kept; do
-        timeout 10 scontrol update nodename="$INSTANCE_ID" state=drain reason="tidegate-health: $1" || {
+        timeout 10 scontrol update nodename="$INSTANCE_ID" state=drain reason="tidegate-health: ${1%)}$(below))" || {
             sleep 1
             continue
         }

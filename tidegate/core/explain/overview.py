@@ -25,7 +25,7 @@ from tidegate.core.model.ledger import MonthlyLosses
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.limits import Load
 from tidegate.core.offers.market import price_troubles
-from tidegate.core.offers.places import sick_places, sick_reservations
+from tidegate.core.offers.places import sick_network_nodes, sick_places, sick_reservations
 from tidegate.core.offers.seen_hazards import seen_hazards
 from tidegate.core.offers.seen_reservations import reservation_troubles
 from tidegate.core.offers.spend import spending, used_up
@@ -329,6 +329,7 @@ def _troubles(snapshot: Snapshot) -> Iterator[str]:
     yield from troubles(snapshot)
     yield from needed(snapshot)
     yield from sick_reservations(snapshot)
+    yield from sick_network_nodes(snapshot)
     yield from _partitions_down(snapshot)
     yield from (each.sentence(snapshot.now_s) for each in block_ends(snapshot))
     if snapshot.digest is not None:

@@ -22,6 +22,7 @@ from tidegate.core.model.finding import (
     believed,
     checker,
     needs_test,
+    network_node_of,
     severity_of,
 )
 from tidegate.core.model.pool_history import PoolHistory
@@ -172,4 +173,5 @@ def _finding(member: Member, ours: Sequence[Member], snapshot: Snapshot) -> Find
         reservation=member.instance.capacity_reservation_id if member.instance else "",
         is_fatal=severity_of(member.node.reason) is Severity.FATAL,
         needs_test=needs_test(member.node.reason),
+        network_node=network_node_of(member.node.reason),
     )

@@ -27,10 +27,12 @@ BELIEVED_MAX = 32
 # (passes/faults.py), and must not stop what a small pool buys for others before.
 BELIEVED_MIN_OF_OTHERS = 5
 
-# The last brackets of a reason, as `(fatal; NVIDIA's remedy: reset, then a test)`: by the table of
-# findings (tidegate/data/findings), which the node knows. One of the version before tells no
-# severity, and whose remedy it is where that is fatal.
-_SAID = re.compile(r".*\((?:(fatal|degraded); )?([^()]*)remedy: ([^();]+)\)", re.DOTALL)
+# The last brackets of a reason, as `(fatal; NVIDIA's remedy: reset, then a test; below nn-0a1b)`:
+# by the table of findings (tidegate/data/findings) and the place that EC2 tells, which the node
+# knows. One of the version before tells no severity, and whose remedy it is where that is fatal.
+_SAID = re.compile(
+    r".*\((?:(fatal|degraded); )?([^()]*)remedy: ([^();]+)(?:; below (nn-[0-9a-z]+))?\)", re.DOTALL
+)
 
 
 class Severity(StrEnum):
@@ -47,6 +49,12 @@ def severity_of(reason: str) -> Severity:
         return Severity.DEGRADED
     whose = Severity.FATAL if said[2] else Severity.DEGRADED
     return Severity(said[1]) if said[1] else whose
+
+
+def network_node_of(reason: str) -> str:
+    """The lowest of EC2's network nodes that the node is below; "": it does not say."""
+    said = _SAID.match(reason) if reason.startswith(OUR_CHECKS) else None
+    return (said[4] or "") if said else ""
 
 
 def needs_test(reason: str) -> bool:
@@ -77,6 +85,7 @@ class Finding:
     has_rebooted: bool = False  #: Slurm was seen to do it, or the node to be back
     is_fatal: bool = False  #: to what computed there, by the reason
     needs_test: bool = False  #: only a test under load shows that a reboot has mended it
+    network_node: str = ""  #: the lowest of EC2's that it was below; empty: not known
 
 
 @frozen

@@ -65,6 +65,24 @@ def sick_reservations(snapshot: Snapshot) -> Iterator[str]:
             )
 
 
+def sick_network_nodes(snapshot: Snapshot) -> Iterator[str]:
+    """Of EC2's, where Slurm knows a topology. EC2 names no host, so one that comes back under
+    another id is known by what it hangs from.
+    """
+    below: dict[str, list[str]] = {}
+    for history in snapshot.pool_history:
+        for each in _believed(history, snapshot.cluster, snapshot.now_s):
+            if each.network_node:
+                below.setdefault(each.network_node, []).append(each.instance_id)
+    for name, nodes in sorted(below.items()):
+        if len(nodes) >= SICK_MIN:
+            yield (
+                f"{len(nodes)} nodes below EC2's network node {name} became sick in "
+                f"{span(PLACE_COUNTS_S)}: {', '.join(sorted(nodes))}; one host may be behind them, "
+                "which EC2 may give again: tell AWS these ids"
+            )
+
+
 def _of_pool(history: PoolHistory, snapshot: Snapshot) -> Iterator[SickPlace]:
     every = _believed(history, snapshot.cluster, snapshot.now_s)
     counting = [each for each in every if not each.offering.market.is_prepaid]
