@@ -16,7 +16,8 @@ from tidegate.core.model.ec2 import Offering
 from tidegate.core.offers.catalogue import Entry, balance, bits, gres, holds, lowest
 from tidegate.core.offers.cost import Expected
 from tidegate.core.offers.limits import Usage
-from tidegate.core.offers.offers import Fitting, OfferGroup, OfferGroups
+from tidegate.core.offers.offers import Fitting, OfferGroups
+from tidegate.core.offers.ranges import OfferGroup
 
 CHOICES_MAX = 5
 ROOMY_MAX = 2

@@ -7,7 +7,8 @@ from itertools import islice
 
 from tidegate.core.buy.groups import Group
 from tidegate.core.offers.cost import Expected
-from tidegate.core.offers.offers import Fitting, OfferGroup
+from tidegate.core.offers.offers import Fitting
+from tidegate.core.offers.ranges import OfferGroup
 
 # How many groups are tried for the room that the first leaves on a node.
 FILLERS_MAX = 48

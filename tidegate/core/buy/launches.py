@@ -14,7 +14,8 @@ from tidegate.core.model.ec2 import OVERRIDES_MAX, Market, Offering, Template
 from tidegate.core.model.ledger import Launch
 from tidegate.core.offers.catalogue import bits
 from tidegate.core.offers.limits import CLUSTER, Load, Usage
-from tidegate.core.offers.offers import OfferGroup, OfferGroups, Option
+from tidegate.core.offers.offers import OfferGroups, Option
+from tidegate.core.offers.ranges import OfferGroup
 from tidegate.core.offers.sooner import why_so_soon
 
 # Each launch is a CreateFleet call of a second or two, and a planner lives 45 s.

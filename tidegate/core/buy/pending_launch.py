@@ -9,7 +9,7 @@ from tidegate.core.model.ec2 import Offering, Template
 from tidegate.core.model.ledger import Launch
 from tidegate.core.model.mig import uniform
 from tidegate.core.offers.limits import Load
-from tidegate.core.offers.offers import OfferGroup
+from tidegate.core.offers.ranges import OfferGroup
 
 
 @dataclass(slots=True, eq=False)

@@ -22,7 +22,8 @@ from tidegate.core.offers.cost import allows_time
 from tidegate.core.offers.due import late_s
 from tidegate.core.offers.limits import Load, Usage
 from tidegate.core.offers.loss import lossy
-from tidegate.core.offers.offers import OfferGroup, OfferGroups, is_dear
+from tidegate.core.offers.offers import OfferGroups
+from tidegate.core.offers.ranges import OfferGroup, is_dear
 from tidegate.core.offers.refused import waiting
 from tidegate.core.offers.reservations import BLOCK_DRAIN_S
 

@@ -14,7 +14,8 @@ from tidegate.core.model.ec2 import TAG_VALUE_MAX
 from tidegate.core.model.mig import SLICES, Counts, Profile, layout_text, layouts, plus
 from tidegate.core.model.slurm import Shape
 from tidegate.core.offers.catalogue import Entry, bits, holds, lowest
-from tidegate.core.offers.offers import Fitting, OfferGroup
+from tidegate.core.offers.offers import Fitting
+from tidegate.core.offers.ranges import OfferGroup
 
 
 def usd_of_part(item: Item, entry: Entry) -> float:

@@ -8,7 +8,8 @@ from tidegate.core.demand.demand import Need
 from tidegate.core.model.frozen import frozen
 from tidegate.core.offers.catalogue import lowest
 from tidegate.core.offers.cost import SECONDS_PER_HOUR
-from tidegate.core.offers.offers import OfferGroup, OfferGroups
+from tidegate.core.offers.offers import OfferGroups
+from tidegate.core.offers.ranges import OfferGroup
 
 
 @frozen

@@ -18,8 +18,8 @@ from tidegate.core.model.plan import Learn
 from tidegate.core.model.slurm import Node
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.loss import Losses
-from tidegate.core.offers.offers import is_dear
 from tidegate.core.offers.places import sick_places
+from tidegate.core.offers.ranges import is_dear
 from tidegate.core.passes.futile import BACK_OFF_S
 from tidegate.core.passes.sickness import SICK_LAUNCHES_MAX
 from tidegate.service.control import Looked
