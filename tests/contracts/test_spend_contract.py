@@ -17,6 +17,7 @@ from tidegate.core.model.ledger import (
     Phase,
     Stretch,
 )
+from tidegate.core.model.savings_plans import Committed
 from tidegate.ports import Finished, Ledger
 
 TODAY, MONTH = "2027-01-15", "2027-01"
@@ -209,6 +210,19 @@ def test_what_a_node_cost_at_its_price_is_counted_once_when_it_gets_another(
     assert spent(ledger) == {(p, s): 0.1 for p in (TODAY, MONTH) for s in ("cluster", "pool t4")}
     (found,) = ledger.view().nodes
     assert (found.usd_per_hour, found.priced_at_s, found.ended_at_s) == (0.526, NOW_S, None)
+
+
+def test_what_a_savings_plan_pays_of_a_price_is_noted_with_it(ledger: Ledger) -> None:
+    with_node(ledger)
+    paid = Committed("arn:aws:savingsplans::123456789012:savingsplan/0f3a", 0.3)
+
+    ledger.charge([replace(repriced(0.326), next_committed=paid)])
+
+    (found,) = ledger.view().nodes
+    assert (found.usd_per_hour, found.committed) == (0.326, paid)
+    ledger.charge([repriced(0.526, NOW_S + 60, NOW_S)])
+    (found,) = ledger.view().nodes
+    assert (found.usd_per_hour, found.committed) == (0.526, None)
 
 
 def test_a_price_may_change_there_and_back_and_the_end_counts_once(ledger: Ledger) -> None:

@@ -26,7 +26,7 @@ from tidegate.adapters.ledger_items import OPEN_NAME, Item, key, number, packed,
 from tidegate.core.model.errors import Throttled
 from tidegate.core.model.ledger import Bill, MonthlyLosses, Stretch
 from tidegate.core.offers.spend import MONTHS_CHARGED_S, day_of, kept_until_s, month_of
-from tidegate.wire.records import BILL, decode, encode
+from tidegate.wire.records import BILL, COMMITTED, decode, encode
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -82,8 +82,10 @@ def _end_or_new_price(table: str, stretch: Stretch) -> "TransactWriteItemTypeDef
     values: Item = {":until_s": number(stretch.until_s)}
     change = "SET ended_at_s = :until_s"
     if stretch.next_usd_per_hour is not None:
-        change = "SET priced_at_s = :until_s, usd_per_hour = :usd"
+        change = "SET priced_at_s = :until_s, usd_per_hour = :usd, committed = :committed"
         values[":usd"] = number(stretch.next_usd_per_hour)
+        paid = stretch.next_committed
+        values[":committed"] = encode(COMMITTED, paid) if paid else ""
     is_as_read = "attribute_not_exists(priced_at_s)"
     if stretch.priced_at_s is not None:
         is_as_read = "priced_at_s = :priced_at_s"

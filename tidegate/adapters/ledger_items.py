@@ -26,6 +26,7 @@ from tidegate.core.model.resting import RestKey
 from tidegate.core.model.snapshot import Epoch
 from tidegate.ports import Finished
 from tidegate.wire.records import (
+    COMMITTED,
     CORDON,
     INTERRUPTION_LOSS,
     LAUNCH,
@@ -119,6 +120,8 @@ def node_item(node: NodeRecord) -> Item:
         item["joined_at_s"] = number(node.joined_at_s)
     if node.silent_s is not None:
         item["silent_s"] = number(node.silent_s)
+    if node.committed is not None:
+        item["committed"] = encode(COMMITTED, node.committed)
     if node.interruption_loss is not None:
         item["interruption_loss"] = encode(INTERRUPTION_LOSS, node.interruption_loss)
     return item
@@ -159,6 +162,7 @@ def node(item: Item) -> NodeRecord:
         silent_s=float(item["silent_s"]) if "silent_s" in item else None,
         stopped_at_s=float(item["stopped_at_s"]) if "stopped_at_s" in item else None,
         interruption_loss=decode(INTERRUPTION_LOSS, loss) if loss else None,
+        committed=decode(COMMITTED, item["committed"]) if item.get("committed") else None,
     )
 
 

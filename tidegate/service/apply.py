@@ -174,7 +174,10 @@ class Applier:
             return snapshot
         by_s = snapshot.now_s
         self.ledger.charge(
-            [repriced(each, each.usd_per_hour, snapshot, by_s=by_s) for each in overdue]
+            [
+                repriced(e, e.usd_per_hour, snapshot, by_s=by_s, committed=e.committed)
+                for e in overdue
+            ]
         )
         names = {each.instance_id for each in overdue}
         nodes = (
@@ -201,14 +204,14 @@ class Applier:
             self.ledger.charge(stretches)
 
     def _reprice(self, actions: Iterable[Action], snapshot: Snapshot) -> None:
-        prices = {a.instance_id: a.usd_per_hour for a in actions if isinstance(a, Reprice)}
-        if prices:
+        found = {a.instance_id: a for a in actions if isinstance(a, Reprice)}
+        if found:
             by_s = self.clock.now_s()
+            new = ((r, found[r.instance_id]) for r in snapshot.nodes if r.instance_id in found)
             self.ledger.charge(
                 [
-                    repriced(record, prices[record.instance_id], snapshot, by_s=by_s)
-                    for record in snapshot.nodes
-                    if record.instance_id in prices
+                    repriced(r, a.usd_per_hour, snapshot, by_s=by_s, committed=a.committed)
+                    for r, a in new
                 ]
             )
 

@@ -194,7 +194,12 @@ class SimLedger:
         else:
             prices = self.all_prices.setdefault(each.instance_id, [])
             prices.append((each.until_s, node.usd_per_hour))
-            node = replace(node, usd_per_hour=usd_per_hour, priced_at_s=each.until_s)
+            node = replace(
+                node,
+                usd_per_hour=usd_per_hour,
+                priced_at_s=each.until_s,
+                committed=each.next_committed,
+            )
         self.all_nodes[each.instance_id] = node
         if each.bill:
             self.all_bills.append(each.bill)

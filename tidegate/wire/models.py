@@ -40,6 +40,7 @@ from tidegate.wire.prefetch_model import PrefetchModel
 from tidegate.wire.prices import Discount, OwnPrices, Priced, PriceList, hazards
 from tidegate.wire.report_model import ReportModel
 from tidegate.wire.rollout_model import RolloutModel
+from tidegate.wire.savings_plan_model import SavingsPlans, plans_of
 from tidegate.wire.schedules_model import SchedulesModel
 from tidegate.wire.section import Section
 from tidegate.wire.slurm_model import SlurmModel
@@ -259,6 +260,7 @@ class ClusterModel(Section):
         default=(), description="capacity that is paid for already"
     )
     reservation_groups: names.ReservationGroups = ()
+    savings_plans: SavingsPlans = ()
     rollout: RolloutModel = Field(
         default=RolloutModel(), description="how new images and settings come to nodes"
     )
@@ -354,6 +356,7 @@ class ClusterModel(Section):
             timings=self.timings.timings(),
             reservations=tuple(each.reservation() for each in self.reservations),
             reservation_groups=self.reservation_groups,
+            savings_plans=plans_of(self.savings_plans, self.pools, self._listed()),
             time_limit_ratio=self.time_limit_ratio,
             time_limit_ratios=self.time_limit_ratio_by_account,
             hazards=hazards(pools, self.hazards_per_hour),
@@ -376,14 +379,16 @@ class ClusterModel(Section):
 
     def _priced(self) -> Priced:
         pools = [(model.pool(name), model.root_volume()) for name, model in self.pools.items()]
-        listed = PriceList(
+        held = [each.reservation() for each in self.reservations]
+        return self._listed().priced(pools, held, has_groups=bool(self.reservation_groups))
+
+    def _listed(self) -> PriceList:
+        return PriceList(
             known=self.prices_usd_per_hour,
             region=self.region,
             beside=self._beside(),
             discount=self.discount_percent / 100,
         )
-        held = [each.reservation() for each in self.reservations]
-        return listed.priced(pools, held, has_groups=bool(self.reservation_groups))
 
     def _beside(self) -> Beside:
         network, pools = self.network, self.pools.values()

@@ -24,8 +24,9 @@ from tidegate.wire.names import Region
 from tidegate.wire.node_models import DLAMI, OWN_IMAGE, SoftwareModel
 from tidegate.wire.partition_model import PartitionModel
 from tidegate.wire.pool_models import LimitsModel, PoolModel, ReservationModel
-from tidegate.wire.prices import PriceModel
+from tidegate.wire.prices import Discount, PriceModel
 from tidegate.wire.rollout_model import RolloutModel
+from tidegate.wire.savings_plan_model import SavingsPlanModel
 from tidegate.wire.schedules_model import SchedulesModel
 from tidegate.wire.slurm_model import SlurmModel
 from tidegate.wire.waiting_model import WaitingModel
@@ -41,6 +42,8 @@ _SCHEDULES = TypeAdapter(SchedulesModel)
 _PARTITION = TypeAdapter(PartitionModel)
 _POOL = TypeAdapter(PoolModel)
 _RESERVATION = TypeAdapter(ReservationModel)
+_SAVINGS_PLAN = TypeAdapter(SavingsPlanModel)
+_DISCOUNT: TypeAdapter[float] = TypeAdapter(Discount)
 _PRICE: TypeAdapter[PriceModel] = TypeAdapter(PriceModel, config=FINITE)
 _IMAGES = TypeAdapter(ImagesModel)
 _SOFTWARE = TypeAdapter(SoftwareModel)
@@ -79,6 +82,8 @@ class Parts:
     reservations: Mapping[int, ReservationModel]
     is_every_reservation_sound: bool
     reservation_groups: tuple[str, ...]
+    savings_plans: Mapping[int, SavingsPlanModel]
+    discount: float
     job_role_keys: tuple[str, ...]
     ships_logs: bool
     containers: str
@@ -139,6 +144,8 @@ def parts_of(data: Mapping[str, object]) -> Parts:
         reservations={index: each for index, each in sound.items() if each is not None},
         is_every_reservation_sound=None not in sound.values(),
         reservation_groups=tuple(map(str, _list(data.get("reservation_groups")))),
+        savings_plans=_those_sound(_SAVINGS_PLAN, data.get("savings_plans")),
+        discount=(_sound(_DISCOUNT, data.get("discount_percent", 0.0)) or 0.0) / 100,
         job_role_keys=tuple(k for k in ("job_role", "job_role_by_account") if data.get(k)),
         ships_logs=bool((logs := _sound(_LOGS, data.get("logs", {}))) and logs.nodes),
         containers=str(data.get("containers") or ""),

@@ -121,6 +121,14 @@ class PriceList:
                 estimates[paid] = estimate
         return Priced(prices, estimates)
 
+    def on_demand_usd(self, instance_type: str) -> tuple[float, float] | None:
+        """What an instance costs on demand without its disk, by the list and less what a contract
+        takes off it; None: nobody knows.
+        """
+        listed = self._usd_per_hour(instance_type, Market.ON_DEMAND)
+        paid = self._paid_per_hour(instance_type, Market.ON_DEMAND)
+        return None if listed is None or paid is None else (listed, paid)
+
     def _paid_per_hour(self, instance_type: str, market: Market) -> float | None:
         usd, said = self._usd_per_hour(instance_type, market), self.known.get(instance_type, {})
         # Where the file has a price on demand, spot is taken to be a share of that one.

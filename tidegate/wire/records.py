@@ -13,6 +13,7 @@ from tidegate.core.model.notice import Told
 from tidegate.core.model.orders import PendingOrder
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting
+from tidegate.core.model.savings_plans import Committed
 from tidegate.core.model.stuck import Stuck
 from tidegate.wire.kind import Kind
 
@@ -21,6 +22,7 @@ CORDON = Kind(Cordon)
 NODE = Kind(NodeRecord)
 INTERRUPTION_LOSS = Kind(InterruptionLoss)
 BILL = Kind(Bill)
+COMMITTED = Kind(Committed)
 ORDER = Kind(PendingOrder)
 RESTING = Kind(Resting)
 STUCK = Kind(Stuck)

@@ -5,6 +5,7 @@ the problems of the others. A part with a mistake of its own is left out, not gu
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from tidegate.core.model.ec2 import InstanceType, Market
 from tidegate.wire.arns import foreign_arns
@@ -22,6 +23,7 @@ from tidegate.wire.pool_models import LimitsModel, PoolModel
 from tidegate.wire.prices import price_usd_per_hour
 from tidegate.wire.problems import Place, Problem, and_, did_you_mean
 from tidegate.wire.reservation_rules import RESERVATION_RULES
+from tidegate.wire.savings_plan_model import bought_on_demand, plan_problems
 from tidegate.wire.secrets import secrets_in
 from tidegate.wire.selection import MIB_PER_GIB
 from tidegate.wire.sense_rules import SENSE_RULES
@@ -206,6 +208,22 @@ def _price(parts: Parts, instance_type: str, market: Market) -> float | None:
     )
 
 
+def _savings_plans(parts: Parts) -> Iterator[Problem]:
+    """Each Savings Plan pays for something that some pool buys on demand."""
+    if len(parts.pools) == len(parts.all_pools):
+        types = bought_on_demand(parts.pools)
+        yield from plan_problems(parts.savings_plans.items(), types, partial(_on_demand, parts))
+
+
+def _on_demand(parts: Parts, name: str) -> tuple[float, float] | None:
+    """By the list, and less what a contract takes off it; None: not known."""
+    listed = _price(parts, name, Market.ON_DEMAND)
+    if listed is None:
+        return None
+    is_said = Market.ON_DEMAND in parts.prices.get(name, {})
+    return listed, listed if is_said else listed * (1 - parts.discount)
+
+
 def _limits(parts: Parts) -> Iterator[Problem]:
     """A pool whose smallest or cheapest node breaks a limit could never start anything."""
     for name, pool in parts.pools.items():
@@ -279,7 +297,7 @@ def _size(each: InstanceType, key: str) -> float:
 RULES = (
     *(_partition_pools, _default_partition, _pre_warmed_pools, _named_partitions, _zones),
     *(_existing, _login, _monitoring, _labels, _placeholders, *CHECK_RULES, *IMAGE_RULES),
-    *(_prices, *RESERVATION_RULES, *KEPT_RULES, _limits),
+    *(_prices, _savings_plans, *RESERVATION_RULES, *KEPT_RULES, _limits),
     *(_security_groups, _containers, *JOB_ROLE_RULES, *PARTITION_RULES),
     *HEADROOM_RULES,
     *STOPPED_RULES,

@@ -8,6 +8,7 @@ from tidegate.cli.market.told import Told
 from tidegate.core.model.cluster import Cluster, Pool
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.savings_plans import PlanKind, SavingsPlan
 from tidegate.core.offers.market import DIGITS
 from tidegate.sim.replay.steps import Steps
 
@@ -60,11 +61,22 @@ def moved(cluster: Cluster, told: Told, beside: Mapping[tuple[str, Market], floa
         prices=prices,
         reservations=(),
         reservation_groups=(),
+        savings_plans=tuple(_plans(cluster, told)),
         hazards=dict(_hazards(cluster, pools)),
         estimates={},
         quoted=frozenset(),
     )
     return Moved(made, dict.fromkeys(absent, NONE_OF_IT), tuple(unsold), tuple(why))
+
+
+def _plans(cluster: Cluster, told: Told) -> Iterator[SavingsPlan]:
+    """Those for compute, which cover every region: what they take off the list there. A rate that
+    is said is the own region's.
+    """
+    for plan in cluster.savings_plans:
+        rates = {name: rate for name, rate in plan.rates.items() if rate.discount is not None}
+        if plan.kind is PlanKind.COMPUTE and rates:
+            yield replace(plan, rates=rates).at(told.on_demand, cluster.discount)
 
 
 def _there(pool: Pool, told: Told, unsold: list[str]) -> Pool | None:

@@ -64,6 +64,7 @@ class Blueprint:
         self._usage, self._in_use = usage, in_use
         self._allowed: dict[OfferGroup, int] = {}
         self._reserved_capacity: dict[tuple[Offering, str], float] = {}
+        self._drawn_usd: dict[str, float] = {}
         self._used: set[tuple[OfferGroup, int]] = set()
         self._with_gpus = LargestFirst([])
         self._without = BestFit([])
@@ -76,6 +77,7 @@ class Blueprint:
         """Give each group the configs that hold all of its unplanned jobs, where there are any."""
         self._allowed.clear()
         self._reserved_capacity.clear()
+        self._drawn_usd.clear()
         items = [self._item(group, left) for group in groups if (left := group.unplanned) > 0]
         for group in groups:
             for config in group.configs:
@@ -134,7 +136,7 @@ class Blueprint:
             allowed = offer_group.catalogue.all
             if left is not None:
                 allowed = offer_group.catalogue.within(left[1]) if left[0] >= 1 else 0
-            if offer_group.market.is_prepaid:
+            if offer_group.is_paid_for:
                 for number, each in enumerate(offer_group.catalogue.entries):
                     if self._left(offer_group, each.offering) <= 0:
                         allowed &= ~(1 << number)
@@ -142,7 +144,10 @@ class Blueprint:
         return self._allowed[offer_group]
 
     def _left(self, offer_group: OfferGroup, offering: Offering) -> float:
-        """Pools may share a reservation."""
+        """Pools may share a reservation, and all that is on demand a Savings Plan."""
+        if plan := offer_group.plan:
+            drawn_usd = self._drawn_usd.get(plan, 0.0)
+            return self._offer_groups.places(offer_group, offering, drawn_usd=drawn_usd)
         key = offering, offer_group.target
         if key not in self._reserved_capacity:
             self._reserved_capacity[key] = self._offer_groups.places(offer_group, offering)
@@ -193,7 +198,7 @@ class Blueprint:
 
     def _is_in_stock(self, offer_group: OfferGroup, number: int) -> bool:
         offering = offer_group.catalogue.entries[number].offering
-        return not offer_group.market.is_prepaid or self._left(offer_group, offering) > 0
+        return not offer_group.is_paid_for or self._left(offer_group, offering) > 0
 
     def _starts(
         self, item: Item, offer_group: OfferGroup, number: int
@@ -267,7 +272,7 @@ class Blueprint:
         item.fitting = tuple(each for each in left if each[1])
         if not item.fitting:
             for tier in self._offer_groups.fitting(item.group.need):
-                paid = ((s, m & self._affordable(s)) for s, m in tier if not s.market.is_prepaid)
+                paid = ((s, m & self._affordable(s)) for s, m in tier if not s.is_paid_for)
                 item.fitting = _distinct(item, paid)
                 if item.fitting:
                     item.masks.update(tier)
@@ -352,12 +357,24 @@ class Blueprint:
         gpus, cpus, memory_mib = (sum(s[d] * n for s, n in sizes) for d in range(3))
         return mask & drawn.offer_group.catalogue.fit((gpus, cpus, memory_mib))
 
+    def _from_stock(self, drawn: _Draw, times: int) -> int:
+        """How many of `times` there are; they are others' no more."""
+        group, offering = (
+            drawn.offer_group,
+            drawn.offer_group.catalogue.entries[drawn.number].offering,
+        )
+        times = min(times, int(self._left(group, offering)))
+        if plan := group.plan:
+            usd = self._offer_groups.commitments.rate_usd(plan, offering.instance_type)
+            self._drawn_usd[plan] = self._drawn_usd.get(plan, 0.0) + times * usd
+        else:
+            self._reserved_capacity[offering, group.target] -= times
+        return times
+
     def _keep(self, drawn: _Draw) -> None:
         times = min(item.left // count for item, count in drawn.parts)
-        if drawn.offer_group.market.is_prepaid:
-            offering = drawn.offer_group.catalogue.entries[drawn.number].offering
-            times = min(times, int(self._left(drawn.offer_group, offering)))
-            self._reserved_capacity[offering, drawn.offer_group.target] -= times
+        if drawn.offer_group.is_paid_for:
+            times = self._from_stock(drawn, times)
         self._used.add((drawn.offer_group, drawn.number))
         parts = tuple((item.group, count) for item, count in drawn.parts)
         mask = self._mask(drawn)

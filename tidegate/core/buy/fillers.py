@@ -147,9 +147,7 @@ def spare_usd(items: Sequence[Item]) -> tuple[float, float]:
 
     What a mix of the two best types for them costs, as a linear program would have it.
     """
-    offer_group = next(
-        (e.choices[0][1] for e in items if not e.choices[0][1].market.is_prepaid), None
-    )
+    offer_group = next((e.choices[0][1] for e in items if not e.choices[0][1].is_paid_for), None)
     if offer_group is None:
         return 0.0, 0.0
     cpus = sum(item.left * item.group.size[1] for item in items)

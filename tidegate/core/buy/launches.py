@@ -151,7 +151,7 @@ class LaunchBuilder:
         for pending in self._pending_launches[num_launches:]:
             self._offer_groups.take(pending.offer_group, pending.offering, -pending.count)
             pool = pending.offer_group.pool.name
-            self._usage.debit(pool, -pending.count, pending.each, pending.usd_per_hour)
+            self._usage.debit(pool, -pending.count, pending.each, pending.expected_usd_per_hour)
         del self._pending_launches[num_launches:]
 
     def buy_gang(
@@ -278,8 +278,9 @@ class LaunchBuilder:
         made: list[Launch] = []
         for number, pending in enumerate(self._pending_launches):
             offerings = self._offerings(pending)
-            launch = pending.launch(offerings, f"{id_prefix}-{number}")
             usd, group = pending.usd_per_hour, pending.offer_group
+            paid = self._offer_groups.commitments.why(group.plan)
+            launch = pending.launch(offerings, f"{id_prefix}-{number}", paid)
             also = self._offer_groups.why_here(group.pool, pending.offering, usd)
             also += why_so_soon(self._offer_groups, pending.needs.values(), group, usd)
             made.append(replace(launch, reason=launch.reason + also))
@@ -326,7 +327,8 @@ class LaunchBuilder:
     def _load(self, offer_group: OfferGroup, number: int, mask: int, usd_per_hour: float) -> Load:
         """What a node counts; where several types are demanded, the largest of them counts."""
         entries = offer_group.catalogue.entries
-        load = Load.of(entries[number].instance_type, usd_per_hour)
+        on, of = entries[number].offering, entries[number].instance_type
+        load = Load.of(of, self._offer_groups.usd_in_limits(offer_group, on, usd_per_hour))
         if offer_group.is_strict:
             for _, other in zip(range(offer_group.pool.min_types), bits(mask), strict=False):
                 each = entries[other]
@@ -337,7 +339,7 @@ class LaunchBuilder:
         """The number of the first of the nodes."""
         self._offer_groups.take(pending.offer_group, pending.offering, nodes)
         pool = pending.offer_group.pool.name
-        self._usage.debit(pool, nodes, pending.each, pending.usd_per_hour)
+        self._usage.debit(pool, nodes, pending.each, pending.expected_usd_per_hour)
         pending.count += nodes
         first = self._num_nodes + 1
         self._num_nodes += nodes
@@ -378,7 +380,8 @@ class LaunchBuilder:
             is_like = usd <= pending.usd_per_hour * OVERRIDE_PRICE_FACTOR
             if not is_like and (number in types or len(types) >= pool.min_types):
                 continue
-            wider = pending.each.most(Load.of(catalogue.entries[number].instance_type, usd))
+            counted = self._offer_groups.usd_in_limits(pending.offer_group, offering, usd)
+            wider = pending.each.most(Load.of(catalogue.entries[number].instance_type, counted))
             if self._usage.widen(pool.name, pending.count, pending.each, wider):
                 pending.each = wider
                 found.append(offering)

@@ -54,8 +54,13 @@ class PendingLaunch:
         return (self.share or self.count) if self.gated_for else 1
 
     @property
+    def expected_usd_per_hour(self) -> float:
+        """What one of its nodes counts in the fleet's price, where EC2 gives the first offering."""
+        return self.each.usd_per_hour if self.offer_group.plan else self.usd_per_hour
+
+    @property
     def usd_per_hour(self) -> float:
-        """The price of its first offering."""
+        """The price of its first offering, beyond what is paid for anyway."""
         prices = self.offer_group.catalogue.entries[self.number].zones
         return next(usd for usd, offering in prices if offering == self.offering)
 
@@ -67,13 +72,16 @@ class PendingLaunch:
         self.for_jobs = self.for_jobs[jobs:] or self.for_jobs
         return part
 
-    def launch(self, offerings: tuple[Offering, ...], launch_id: str) -> Launch:
-        """What EC2 is asked for, any of these offerings, and the sentence that says why."""
+    def launch(self, offerings: tuple[Offering, ...], launch_id: str, paid: str = "") -> Launch:
+        """What EC2 is asked for, any of these offerings, and the sentence that says why. `paid`: by
+        whom it is paid for anyway, in words; "": by nobody.
+        """
         jobs = tuple(dict.fromkeys(self.for_jobs))
         pool = self.offer_group.pool.name
         target = self.offer_group.target
         into = f" in {target}" if target not in ("", OPEN) else ""
-        what = f"{self.count} x {self.offering}{into} at {self.usd_per_hour:.3f} USD per hour"
+        usd = self.expected_usd_per_hour
+        what = f"{self.count} x {self.offering}{into} at {usd:.3f} USD per hour"
         reason = (
             f"{what} for job {self._named(jobs)}: nothing that exists or boots fits, and this is "
             f"the cheapest in pool {pool}"
@@ -89,7 +97,10 @@ class PendingLaunch:
             for_jobs=jobs,
             usd_per_hour_each=self.each.usd_per_hour,
             gated_for=self.gated_for,
-            reason=reason + self._relaxed(offerings) + self._tried(),
+            reason=reason
+            + (f"; {paid}" if paid else "")
+            + self._relaxed(offerings)
+            + self._tried(),
             gangs=tuple(self.gangs) if len(self.gangs) > 1 else (),
             template=self.template,
             layout=self.layout or self._usual_layout(),

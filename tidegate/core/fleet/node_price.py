@@ -4,7 +4,10 @@ from tidegate.core.fleet.members import Member
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.ledger import NodeRecord
+from tidegate.core.model.savings_plans import Committed
 from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.offers.market import DIGITS
+from tidegate.core.offers.savings_plans import covered, is_covered_by_any
 
 # A running node's price is noted anew where it changed by more.
 PRICE_CHANGE = 0.02
@@ -18,12 +21,16 @@ def is_billed(member: Member) -> bool:
 
 
 def usd_per_hour(snapshot: Snapshot, member: Member) -> float:
-    """What an hour of the node costs; nothing where it is paid for in advance."""
+    """What an hour of the node costs; nothing where it is paid for in advance, and where a Savings
+    Plan covers it the plan's rate.
+    """
     record, offering = member.record, member.offering
     if record and member.instance is None:  # EC2 does not say how it bills it now
         return record.usd_per_hour
     if offering.market.is_prepaid:
         return 0.0
+    if is_covered_by_any(snapshot.cluster, offering) or (record and record.committed):
+        return _beside_plans(snapshot, member)
     is_as_bought = record and record.priced_at_s is None and record.offering == offering
     if record and (is_as_bought or offering.market is Market.SPOT):
         return _market_usd(snapshot.cluster, record)
@@ -41,3 +48,21 @@ def _market_usd(cluster: Cluster, record: NodeRecord) -> float:
         return known
     now = cluster.prices[record.offering]
     return now if abs(now - known) > PRICE_CHANGE * known else known
+
+
+def committed(snapshot: Snapshot, member: Member) -> Committed | None:
+    """The part of that which a Savings Plan pays; None: none."""
+    if member.instance is None:
+        return member.record.committed if member.record else None
+    return covered(snapshot).committed.get(member.instance_id)
+
+
+def _beside_plans(snapshot: Snapshot, member: Member) -> float:
+    """On demand, less what a plan saves of it now. Small changes of the market make no record."""
+    cluster, record, name = snapshot.cluster, member.record, member.instance_id
+    known = record.usd_per_hour if record else 0.0
+    coverage = covered(snapshot)
+    usd = cluster.prices.get(member.offering, known) - coverage.saved.get(name, 0.0)
+    is_as_noted = record is not None and record.committed == coverage.committed.get(name)
+    is_near = abs(usd - known) <= PRICE_CHANGE * known
+    return known if is_as_noted and is_near else round(usd, DIGITS)

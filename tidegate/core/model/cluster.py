@@ -11,6 +11,7 @@ from tidegate.core.model.frozen import frozen
 from tidegate.core.model.gpu_use import IdleGpus
 from tidegate.core.model.headroom import Headroom
 from tidegate.core.model.idle_check import IdleCheck
+from tidegate.core.model.savings_plans import SavingsPlan
 from tidegate.core.model.site_check import SiteCheck
 from tidegate.core.model.waiting import Waiting
 
@@ -326,6 +327,7 @@ class Cluster:
     timings: Timings = field(default_factory=Timings)
     reservations: tuple[Reservation, ...] = ()
     reservation_groups: tuple[str, ...] = ()
+    savings_plans: tuple[SavingsPlan, ...] = ()
     time_limit_ratio: float = 1.0
     time_limit_ratios: Mapping[str, float] = field(default_factory=dict)
     hazards: Mapping[Offering, float] = field(default_factory=dict)

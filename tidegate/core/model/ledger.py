@@ -7,6 +7,7 @@ from tidegate.core.model.drain_reason import MARK, DrainCode, DrainReason, read
 from tidegate.core.model.ec2 import FleetRequest, Offering, Template
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.orders import PendingOrder
+from tidegate.core.model.savings_plans import Committed
 
 # DynamoDB takes 400 KB in an item and 4 MB in a transaction; a job id has at most some 20 bytes.
 JOBS_KEPT_MAX = 1_000
@@ -107,6 +108,8 @@ class NodeRecord:
     stopped_at_s: float | None = None
     is_started: bool = False  #: its launch started it, from a stop; false: its launch bought it
     reservation: str = ""  #: what its launch names of what is paid for, as `Launch` says
+    #: the part of its price that a Savings Plan pays; null: none
+    committed: Committed | None = None
 
     @property
     def is_orphan(self) -> bool:
@@ -142,6 +145,7 @@ class Bill:
     until_s: float
     usd_per_hour: float
     is_stopped: bool = False  #: it stood still, and its disk alone was billed
+    committed: Committed | None = None  #: the part of the price that a Savings Plan paid
 
 
 @frozen
@@ -181,6 +185,8 @@ class Stretch:
     interruption_loss: InterruptionLoss | None = None  #: if AWS took it back
     is_orphan: bool = False  #: it ended itself since its head was silent
     bill: Bill | None = None  #: the same as a line; null: it cost nothing
+    #: the part of its next price that a Savings Plan pays; null: none
+    next_committed: Committed | None = None
 
 
 @frozen

@@ -10,6 +10,7 @@ from tidegate.core.model.ledger import Launch, NodeRecord, Phase
 from tidegate.core.model.orders import Order
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import RestKey
+from tidegate.core.model.savings_plans import Committed
 from tidegate.core.model.stuck import Stuck
 from tidegate.core.model.why import WhyNot
 
@@ -80,6 +81,7 @@ class Reprice:
     instance_id: str
     usd_per_hour: float
     reason: str
+    committed: Committed | None = None
 
 
 @frozen

@@ -42,7 +42,18 @@ def at_market(cluster: Cluster, seen: SeenMarket, now_s: float) -> Cluster:
             prices[offering] = round(paid + estimate.beside_usd_per_hour, DIGITS)
     if not prices:
         return cluster
-    return replace(cluster, prices={**cluster.prices, **prices}, quoted=frozenset(prices))
+    listed = {
+        of.instance_type: usd
+        for of in prices
+        if of.market is Market.ON_DEMAND
+        and (usd := on_demand.get((of.instance_type, ""))) is not None
+    }
+    return replace(
+        cluster,
+        prices={**cluster.prices, **prices},
+        quoted=frozenset(prices),
+        savings_plans=tuple(each.at(listed, cluster.discount) for each in cluster.savings_plans),
+    )
 
 
 def believed(

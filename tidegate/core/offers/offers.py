@@ -10,7 +10,7 @@ from tidegate.core.model.cluster import OPEN, Pool
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.snapshot import Snapshot
-from tidegate.core.offers.catalogue import Catalogue, entry, gres, lowest, vector
+from tidegate.core.offers.catalogue import Catalogue, Entry, entry, gres, lowest, vector
 from tidegate.core.offers.cost import allows_time
 from tidegate.core.offers.due import Awaited, Deadlines, late_s
 from tidegate.core.offers.hazards import with_learnt
@@ -19,6 +19,7 @@ from tidegate.core.offers.places import SickPlace, sick_places
 from tidegate.core.offers.ranges import OfferGroup, Rested, range_of
 from tidegate.core.offers.refused import Cheaper, Shortages, Sold
 from tidegate.core.offers.reservations import ReservedCapacity
+from tidegate.core.offers.savings_plans import Commitments
 
 
 @frozen
@@ -58,6 +59,7 @@ class OfferGroups:
             if r.until_s > snapshot.now_s and r.offering.market.is_prepaid
         )
         self.reserved_capacity = ReservedCapacity(snapshot)
+        self.commitments = Commitments(snapshot)
         self.losses = Losses(snapshot.cluster)
         self.due = Deadlines(snapshot, self.losses)
         self._refused = Shortages(snapshot, self.losses)
@@ -108,13 +110,13 @@ class OfferGroups:
         tiers = self._tiers_for(need)
         if need.deadline_s is not None:
             if self._awaited(need, tiers):
-                tiers = [tuple(f for f in tier if f[0].market.is_prepaid) for tier in tiers]
+                tiers = [tuple(f for f in tier if f[0].is_paid_for) for tier in tiers]
             elif self.due.is_pressed(need):
                 steady = [tuple(f for f in tier if not f[0].hazard_per_hour) for tier in tiers]
                 # Spot that may be too late is better than nothing.
                 tiers = steady + [tuple(f for f in tier if f[0].hazard_per_hour) for tier in tiers]
         elif self._cheaper(need, tiers):
-            tiers = [tuple(f for f in tier if f[0].market.is_prepaid) for tier in tiers]
+            tiers = [tuple(f for f in tier if f[0].is_paid_for) for tier in tiers]
         yield from (tier for tier in tiers if tier)
 
     def _tiers_for(self, need: Need) -> list[tuple[Fitting, ...]]:
@@ -132,7 +134,7 @@ class OfferGroups:
     def _cheaper(self, need: Need, tiers: Sequence[tuple[Fitting, ...]]) -> Cheaper | None:
         if not self._refused.concerns(need):
             return None
-        paid = ([f for f in tier if not f[0].market.is_prepaid] for tier in tiers)
+        paid = ([f for f in tier if not f[0].is_paid_for] for tier in tiers)
         best = next((tier for tier in paid if tier), [])
         sold: list[Sold] = []
         for group, mask in best:
@@ -144,7 +146,7 @@ class OfferGroups:
         return self._refused.awaited(need, sold, [p for p in pools if p.name not in self._shut])
 
     def _awaited(self, need: Need, tiers: Sequence[tuple[Fitting, ...]]) -> Awaited | None:
-        sold = [each for tier in tiers for each in tier if not each[0].market.is_prepaid]
+        sold = [each for tier in tiers for each in tier if not each[0].is_paid_for]
         costs = [
             group.catalogue.entries[lowest(mask)].usd_per_hour * group.expected(need).hours
             for group, mask in sold
@@ -191,14 +193,28 @@ class OfferGroups:
                 mask &= ~(1 << number)
         return mask
 
-    def places(self, offer_group: OfferGroup, offering: Offering) -> float:
-        """How many nodes more of it there are: only what is paid for is counted."""
-        into = offer_group.target
+    def places(
+        self, offer_group: OfferGroup, offering: Offering, *, drawn_usd: float = 0.0
+    ) -> float:
+        """How many nodes more of it there are: only what is paid for is counted. `drawn_usd`: what
+        of a Savings Plan is meant for others.
+        """
+        into, plan = offer_group.target, offer_group.plan
+        if plan:
+            return self.commitments.places(plan, offering.instance_type, drawn_usd=drawn_usd)
         return self.reserved_capacity.left(offering, into) if into else inf
 
     def take(self, offer_group: OfferGroup, offering: Offering, count: int) -> None:
         if offer_group.target:
             self.reserved_capacity.take(offering, offer_group.target, count)
+        elif offer_group.market is Market.ON_DEMAND:
+            self.commitments.take(offering.instance_type, count, offer_group.plan)
+
+    def usd_in_limits(self, offer_group: OfferGroup, offering: Offering, usd: float) -> float:
+        """What limits count where the group's own price is `usd`: who else uses a Savings Plan may
+        use it up, and then EC2 bills all of it.
+        """
+        return self._snapshot.cluster.prices[offering] if offer_group.plan else usd
 
     def _rank(self, near: Set[str], option: Option) -> _Rank:
         """The cheapest first; of reservations the one with the least room, which leaves the others
@@ -211,7 +227,12 @@ class OfferGroups:
     def _offer_groups(self, pool: Pool) -> Iterator[OfferGroup]:
         if self._snapshot.cluster.reservations and pool.name not in self._shut_prepaid:
             yield from self._prepaid_groups(pool)
-        yield from self._by_the_hour(pool, self._resting | {("", each) for each in self._sick})
+        without = self._resting | {("", each) for each in self._sick}
+        for plan in self.commitments.plans(pool):
+            found = self._committed(pool, plan, without)
+            if found.entries:
+                yield OfferGroup(pool, Market.ON_DEMAND, 0.0, found, plan=plan)
+        yield from self._by_the_hour(pool, without)
 
     def _bought_last(self, pool: Pool) -> Iterator[OfferGroup]:
         """All that the pool sells by the hour where some of it is from a sick place: a launch that
@@ -225,6 +246,22 @@ class OfferGroups:
         for market in pool.markets:
             if not market.is_prepaid:
                 yield from paid.offer_groups(pool, market)
+
+    def _committed(self, pool: Pool, plan: str, without: frozenset[Rested]) -> Catalogue:
+        """What of the plan's the pool buys on demand, at what it costs beyond the plan."""
+        rests = frozenset(on for of, on in without if of in ("", pool.name))
+        key = (pool.instance_types, pool.zones, plan, rests)
+        if key not in self._prepaid_by:
+            found: list[Entry] = []
+            for of in pool.instance_types:
+                sold = (Offering(of.name, zone, Market.ON_DEMAND) for zone in pool.zones)
+                priced = ((self.commitments.usd_per_hour(plan, on), on) for on in sold)
+                zones = [(usd, on) for usd, on in priced if usd is not None and on not in rests]
+                if zones:
+                    found.append(entry(of, zones))
+            ordered = sorted(found, key=lambda each: (each.usd_per_hour, each.offering))
+            self._prepaid_by[key] = Catalogue(tuple(ordered))
+        return self._prepaid_by[key]
 
     def _prepaid_groups(self, pool: Pool) -> Iterator[OfferGroup]:
         for market in (Market.RESERVED, Market.CAPACITY_BLOCK, Market.INTERRUPTIBLE):

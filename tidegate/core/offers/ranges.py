@@ -24,7 +24,8 @@ CATALOGUES_KEPT = 200
 @dataclass(slots=True, eq=False)
 class OfferGroup:
     """What one pool sells in one market at about one hazard; what is paid for in advance, by what a
-    launch names (`Reservation.target`).
+    launch names (`Reservation.target`), or on demand by the `plan` that pays for it, a Savings
+    Plan's ARN; "": none does.
     """
 
     pool: Pool
@@ -32,7 +33,13 @@ class OfferGroup:
     hazard_per_hour: float
     catalogue: Catalogue
     target: str = ""
+    plan: str = ""
     _constraints: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_paid_for(self) -> bool:
+        """Whether there is only so much of it."""
+        return self.market.is_prepaid or bool(self.plan)
 
     @property
     def is_strict(self) -> bool:

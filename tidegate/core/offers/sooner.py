@@ -60,7 +60,7 @@ def _others(
             continue
         for each, mask in tier:
             sooner_s = bought.pool.boot_s - each.pool.boot_s
-            if sooner_s and not each.market.is_prepaid:
+            if sooner_s and not each.is_paid_for:
                 entry = each.catalogue.entries[lowest(mask)]
                 other_usd = entry.usd_per_hour * each.expected(need).hours
                 yield _Other(each.pool.name, sooner_s, (other_usd - usd) * nodes)

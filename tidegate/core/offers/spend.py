@@ -20,6 +20,7 @@ from tidegate.core.model.cluster import (
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Bill, Charge, NodeRecord, Phase, Stretch
+from tidegate.core.model.savings_plans import Committed
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import Why, WhyNot
 
@@ -150,6 +151,7 @@ def bill(record: NodeRecord, until_s: float) -> Bill | None:
         record.usd_per_hour,
         # Its price follows its stop.
         is_stopped=stopped_at_s is not None and stopped_at_s <= since_s,
+        committed=record.committed,
     )
 
 
@@ -173,24 +175,40 @@ def ended(record: NodeRecord, now_s: float, *, is_shown: bool = False) -> Stretc
 
 
 def repriced(
-    record: NodeRecord, usd_per_hour: float, snapshot: Snapshot, *, by_s: float
+    record: NodeRecord,
+    usd_per_hour: float,
+    snapshot: Snapshot,
+    *,
+    by_s: float,
+    committed: Committed | None = None,
 ) -> Stretch:
     """The stretch of a living node until it has another price.
 
     `by_s`: EC2 showed the price by then; its answer is newer than the snapshot's own time.
+    `committed`: what a Savings Plan pays of the price.
     """
     at_s = snapshot.now_s
-    if _is_first_price(record):
+    if _is_first_price(record, committed):
         at_s = _sold_since_s(record, snapshot.cluster, by_s)
     found = charges(record, at_s)
     line = bill(record, at_s)
-    return Stretch(record.instance_id, at_s, found, record.priced_at_s, usd_per_hour, bill=line)
+    return Stretch(
+        record.instance_id,
+        at_s,
+        found,
+        record.priced_at_s,
+        usd_per_hour,
+        bill=line,
+        next_committed=committed,
+    )
 
 
-def _is_first_price(record: NodeRecord) -> bool:
-    """Asked of a reservation, it boots still, and no look has noted a price of EC2's."""
+def _is_first_price(record: NodeRecord, committed: Committed | None) -> bool:
+    """Asked of a reservation or paid by a Savings Plan, it boots still, and no look has noted a
+    price of EC2's.
+    """
     is_fresh = record.priced_at_s is None and record.phase is Phase.LAUNCHED
-    return is_fresh and record.offering.market is Market.RESERVED
+    return is_fresh and (record.offering.market is Market.RESERVED or committed is not None)
 
 
 def _sold_since_s(record: NodeRecord, cluster: Cluster, by_s: float) -> float:

@@ -12,7 +12,7 @@ from tidegate.core.fleet.drains import is_at_gate
 from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.judge import RELEASED, Judged, Use
 from tidegate.core.fleet.members import Member
-from tidegate.core.fleet.node_price import usd_per_hour
+from tidegate.core.fleet.node_price import committed, usd_per_hour
 from tidegate.core.fleet.stopped import is_back
 from tidegate.core.fleet.templates import is_to_blame
 from tidegate.core.interruption.save import RECLAIMED, InterruptionNotice, reclaim_at_s, saves
@@ -133,7 +133,10 @@ def _debit(
     if member.instance is None and member.record:  # EC2's last word on it is older
         record = member.record
         offering, known_s = billed_as(record), record.priced_at_s or record.launched_at_s
-    most = purchase.usage.load_of(offering.instance_type, dearest(snapshot, offering, usd, known_s))
+    most_usd = usd
+    if not committed(snapshot, member):
+        most_usd = dearest(snapshot, offering, usd, known_s)
+    most = purchase.usage.load_of(offering.instance_type, most_usd)
     purchase.usage.debit(member.pool, 1, most, usd)
 
 
@@ -301,7 +304,8 @@ def reprice(
     snapshot: Snapshot, ours: Iterable[Member], decided: Iterable[Action]
 ) -> Iterator[Action]:
     """Note which nodes EC2 bills otherwise than the ledger holds: an open reservation took them in,
-    or has ended, or the spot price changed. What ends in this plan is counted at its end.
+    or has ended, the spot price changed, or a Savings Plan covers them or does no more. What ends
+    in this plan is counted at its end.
     """
     ending = {name for a in decided if isinstance(a, Terminate) for name in a.instance_ids}
     for member in ours:
@@ -312,10 +316,12 @@ def reprice(
             continue
         if record.stopped_at_s is not None and not is_back(record, snapshot):
             continue
-        usd = usd_per_hour(snapshot, member)
-        if usd != record.usd_per_hour:
+        usd, paid = usd_per_hour(snapshot, member), committed(snapshot, member)
+        if usd != record.usd_per_hour or paid != record.committed:
             reason = f"EC2 bills it as {member.offering.market} now, {usd:.3f} USD per hour"
-            yield Reprice(member.instance_id, usd, reason)
+            if paid:
+                reason += f", of which a Savings Plan pays {paid.usd_per_hour:.3f}"
+            yield Reprice(member.instance_id, usd, reason, paid)
 
 
 def bury(snapshot: Snapshot, fleet: Fleet) -> Iterator[Action]:

@@ -238,7 +238,9 @@ def _cheapest_usd(offer_groups: OfferGroups, pool: Pool, instance_type: str) -> 
         each.usd_per_hour
         for tier in offer_groups.tiers
         for offer_group in tier
-        if offer_group.pool.name == pool.name and offer_group.market in markets_of(pool)
+        if offer_group.pool.name == pool.name
+        and offer_group.market in markets_of(pool)
+        and not offer_group.is_paid_for
         for each in offer_group.catalogue.entries
         if each.instance_type.name == instance_type
     ]
