@@ -65,6 +65,9 @@ class SavingsPlan:
         }
         return replace(self, rates={**self.rates, **new})
 
+    def later(self, by_s: float) -> "SavingsPlan":
+        return replace(self, starts_at_s=self.starts_at_s + by_s, ends_at_s=self.ends_at_s + by_s)
+
     @property
     def name(self) -> str:
         """The last part of its ARN, in words."""

@@ -8,8 +8,9 @@ from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.frozen import frozen
 from tidegate.sim.replay.meters import launches_over_budget
+from tidegate.sim.replay.plans_paid import SAVED, UNUSED, PlansPaid, plans_paid
 from tidegate.sim.replay.state import EPOCH_S, Machine, Run
-from tidegate.sim.replay.trace import NEURON
+from tidegate.sim.replay.trace import DAY_S, NEURON
 from tidegate.sim.replay.world import BILLED_LEAST_S, World
 
 HOUR_S = 3600.0
@@ -132,11 +133,15 @@ def outcome(
     for each in world.gone:
         key = f"{each.pool} {each.offering.market.value}"
         by_pool[key] = by_pool.get(key, 0.0) + cost_usd(each)
+    paid = plans_paid_in(world)
+    if paid.spans:
+        saved_usd, unused_usd = paid.usd()
+        by_pool |= {SAVED: -saved_usd, UNUSED: unused_usd}
     billed = sum(billed_s(m) * m.instance_type.whole_gpus for m in world.gone) / HOUR_S
     used = sum(m.gpu_busy_s for m in world.gone) / HOUR_S
     labels = (*(label for _, label in SIZES), PARTS)
     by_size = [(label, [r for r in world.runs if _size(r) == label]) for label in labels]
-    most_nodes, most_usd, breaches = _peaks(world)
+    most_nodes, most_usd, breaches = _peaks(world, paid)
     left = [run for run in world.runs if run.ended_s < 0]
     reasons = Counter(
         run.reason or unmet.get(run.pending.job_id, "not started when the replay ended")
@@ -172,7 +177,13 @@ def _size(run: Run) -> str:
     return next(label for most, label in SIZES if run.job.gpus_total <= most)
 
 
-def _peaks(world: World) -> tuple[int, float, int]:
+def plans_paid_in(world: World) -> PlansPaid:
+    """What Savings Plans pay from the history's begin to the end of its last node."""
+    ended_s = max((each.ended_s or 0.0 for each in world.gone), default=EPOCH_S)
+    return plans_paid(world.gone, world.cluster.savings_plans, EPOCH_S, ended_s)
+
+
+def _peaks(world: World, paid: PlansPaid) -> tuple[int, float, int]:
     """The most nodes and USD per hour at a time, and how often a launch broke a limit.
 
     What ends at an instant is gone before what begins at it.
@@ -185,17 +196,22 @@ def _peaks(world: World) -> tuple[int, float, int]:
     limits = world.cluster.limits
     nodes = most_nodes = gpus = breaches = 0
     usd = most_usd = 0.0
-    for _, sign, machine in changes:
+    for at_s, sign, machine in changes:
         nodes, gpus = nodes + sign, gpus + sign * machine.instance_type.gpus
         usd += sign * machine.usd_per_hour
-        most_nodes, most_usd = max(most_nodes, nodes), max(most_usd, usd)
-        measured = ((nodes, limits.nodes), (gpus, limits.gpus), (usd - 1e-6, limits.usd_per_hour))
+        now_usd = usd - paid.saved_at(at_s)
+        most_nodes, most_usd = max(most_nodes, nodes), max(most_usd, now_usd)
+        measured = (
+            (nodes, limits.nodes),
+            (gpus, limits.gpus),
+            (now_usd - 1e-6, limits.usd_per_hour),
+        )
         breaches += sign > 0 and any(most is not None and value > most for value, most in measured)
     return most_nodes, most_usd, breaches
 
 
 def as_days(world: World) -> list[tuple[int, float]]:
-    """USD of each day since the history's start."""
+    """USD of each day since the history's start, with what Savings Plans save and leave unused."""
     by_day: dict[int, float] = {}
     for each in world.gone:
         from_s = each.launched_s - EPOCH_S
@@ -206,4 +222,10 @@ def as_days(world: World) -> list[tuple[int, float]]:
             usd = each.cost_usd(from_s + EPOCH_S, until_s + EPOCH_S)
             by_day[day] = by_day.get(day, 0.0) + usd
             from_s = until_s
+    for span in plans_paid_in(world).spans:
+        first, last = ((at_s - EPOCH_S) // DAY_S for at_s in (span.from_s, span.to_s))
+        for day in range(int(first), int(last) + 1):
+            begins_s = EPOCH_S + day * DAY_S
+            saved_usd, unused_usd = span.within(begins_s, begins_s + DAY_S)
+            by_day[day] = by_day.get(day, 0.0) + unused_usd - saved_usd
     return sorted(by_day.items())

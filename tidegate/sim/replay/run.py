@@ -7,6 +7,7 @@ from tidegate.core.model.errors import BadConfig
 from tidegate.core.model.frozen import frozen
 from tidegate.sim.replay.baselines import Asg, Karpenter, ParallelCluster, Static, offers
 from tidegate.sim.replay.outcome import Outcome, outcome
+from tidegate.sim.replay.plans_paid import throughout
 from tidegate.sim.replay.tidegate_policy import Tidegate
 from tidegate.sim.replay.trace import Trace
 from tidegate.sim.replay.world import Policy, Setting, World
@@ -47,7 +48,7 @@ def replay(
             " them in parts of several kinds: leave this policy out, or compare with a cluster file"
             " without"
         )
-    world = World(trace.jobs, cluster, setting, policy)
+    world = World(trace.jobs, throughout(cluster), setting, policy)
     if progress is not None:
         world.on_progress = progress
     world.play()

@@ -86,6 +86,7 @@ class WhatIf:
     def _play(self, cluster: Cluster, *, is_refusing: bool, patience_s: float) -> World:
         shift_s = EPOCH_S - self.now_s
         shifted = tuple(_shifted(each, shift_s) for each in cluster.reservations)
+        plans = tuple(each.later(shift_s) for each in cluster.savings_plans)
         capacity = {
             offering: Steps(
                 ((0.0, there),)
@@ -96,7 +97,7 @@ class WhatIf:
         }
         world = World(
             self.queue.jobs,
-            replace(cluster, reservations=shifted),
+            replace(cluster, reservations=shifted, savings_plans=plans),
             Setting(
                 error_sigma=0.0,
                 capacity=capacity if is_refusing else {},
@@ -152,7 +153,8 @@ def only(cluster: Cluster, market: Market, offer: BlockOffer) -> Cluster | None:
         replace(each, pools=tuple(name for name in each.pools if name in names))
         for each in cluster.partitions
     )
-    return replace(cluster, pools=tuple(pools), partitions=partitions, reservations=())
+    made = replace(cluster, pools=tuple(pools), partitions=partitions)
+    return replace(made, reservations=(), savings_plans=())
 
 
 def refused_now(snapshot: Snapshot) -> dict[Offering, int]:
