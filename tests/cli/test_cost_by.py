@@ -12,9 +12,11 @@ import pytest
 
 from tests.cli.conftest import Town
 from tests.make import job
-from tidegate.cli.cost_by import since
+from tidegate.cli.cost_by import Spent, as_data, of_plans, since
 from tidegate.core.model.errors import BadConfig
 from tidegate.core.model.ledger import Phase
+from tidegate.core.model.savings_plans import PlanKind
+from tidegate.core.offers.plan_use import PlanUse
 from tidegate.core.offers.spend import day_of, ended
 
 NOW_S = 1_795_482_000.0
@@ -48,6 +50,21 @@ def test_a_running_job_pays_for_its_node(counted: Town, tmp_path: Path) -> None:
     assert shown[0].split("  ")[0] == "job"
     assert "1 train" in shown[2]
     assert "all" in shown[-1]
+
+
+def test_plans_stand_below_what_was_used_of_them() -> None:
+    uses = tuple(
+        PlanUse("arn:1", "Savings Plan 1", PlanKind.COMPUTE, day, 24.0, used)
+        for day, used in (("2026-11-20", 24.0), ("2026-11-21", 4.5))
+    )
+    found = Spent("dev", "user", 0.0, 1.0, (), uses)
+
+    assert list(of_plans(found)) == [
+        "Savings Plan 1: 48.00 USD committed, of which nodes used 28.50; 19.50 idled"
+    ]
+    assert as_data(found)["savings_plans"] == [
+        {"name": "Savings Plan 1", "usd_committed": 48.0, "usd_used": 28.5}
+    ]
 
 
 def test_gpus_that_idled_stand_beside_the_gpu_hours(counted: Town, tmp_path: Path) -> None:

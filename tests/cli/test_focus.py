@@ -15,7 +15,9 @@ from tests.cli.conftest import Town
 from tests.cli.test_cost_by import bought_node, line
 from tidegate.cli.focus import Payer, as_focus
 from tidegate.core.model.ledger import Bill
+from tidegate.core.model.savings_plans import Committed, PlanKind
 from tidegate.core.offers.allocation import Run, allocated
+from tidegate.core.offers.plan_use import PlanUse
 from tidegate.wire.catalogue import load_catalogue
 
 TYPES = {name: row.instance_type for name, row in load_catalogue().items()}
@@ -167,6 +169,70 @@ def test_sums_stay_whole_when_a_node_dies_under_a_job_and_its_user_is_gone() -> 
     theirs = [row for row in found if row["x_JobId"] == "9000"]
     assert {row["ResourceId"] for row in theirs} == set(gang.nodes)
     assert {json.loads(row["Tags"])["tidegate:user"] for row in theirs} == {"uid 1001"}
+
+
+PLAN = "arn:aws:savingsplans::123456789012:savingsplan/0f3a"
+
+
+@pytest.fixture(scope="module")
+def with_plan() -> tuple[list[Bill], list[Row]]:
+    """Every third line of the bill is paid by a plan but for 0.1 USD an hour, of which 7 USD of a
+    day nobody used.
+    """
+    bills, runs = two_weeks()
+    bills = [
+        replace(each, committed=Committed(PLAN, each.usd_per_hour - 0.1)) if n % 3 == 0 else each
+        for n, each in enumerate(bills)
+    ]
+    payer = replace(PAYER, plans={PLAN: PlanKind.COMPUTE})
+    uses = [PlanUse(PLAN, "Savings Plan 0f3a", PlanKind.COMPUTE, "2026-11-20", 24.0, 17.0)]
+    uses += [replace(uses[0], day="2026-11-21", used_usd=24.0)]
+    shares = allocated(bills, runs, TYPES, NOW_S - 14 * DAY_S, NOW_S, idle_of(bills))
+    return bills, read(as_focus(shares, payer, uses))
+
+
+def test_what_a_plan_paid_is_a_charge_of_its_own_and_sums_stay_whole(
+    with_plan: tuple[list[Bill], list[Row]],
+) -> None:
+    bills, rows = with_plan
+    paid = [row for row in rows if row["CommitmentDiscountStatus"] == "Used"]
+    others = [row for row in rows if not row["CommitmentDiscountId"]]
+
+    by_plan = [replace(e, usd_per_hour=e.committed.usd_per_hour) for e in bills if e.committed]
+    assert sum(float(row["EffectiveCost"]) for row in paid) == pytest.approx(billed(by_plan))
+    nodes = [row for row in rows if row["ResourceId"]]
+    assert sum(float(row["EffectiveCost"]) for row in nodes) == pytest.approx(billed(bills))
+    assert sum(float(row["x_GpuHours"]) for row in nodes) == pytest.approx(
+        sum(float(row["x_GpuHours"]) for row in focus(bills, two_weeks()[1]))
+    )
+    for row in paid:
+        assert float(row["BilledCost"]) == 0, "AWS bills the commitment, not what uses it"
+        assert row["CommitmentDiscountQuantity"] == row["EffectiveCost"] == row["ContractedCost"]
+        known = ("Category", "Id", "Name", "Type", "Unit")
+        assert [row[f"CommitmentDiscount{each}"] for each in known] == [
+            *("Spend", PLAN, "Savings Plan 0f3a", "ComputeSavingsPlans", "USD")
+        ]
+        assert row["PricingCategory"] == "Committed"
+    for row in others:
+        assert {row[name] for name in row if name.startswith("Commitment")} == {None}
+
+
+def test_what_of_a_plan_nobody_used_is_a_charge_of_nobody(
+    with_plan: tuple[list[Bill], list[Row]],
+) -> None:
+    _, rows = with_plan
+
+    (row,) = [each for each in rows if each["CommitmentDiscountStatus"] == "Unused"]
+    assert float(row["EffectiveCost"]) == float(row["CommitmentDiscountQuantity"]) == 7.0
+    product = float(row["ContractedUnitPrice"]) * float(row["PricingQuantity"])
+    assert product == float(row["ContractedCost"]) == float(row["ListCost"])
+    assert (float(row["BilledCost"]), row["ChargePeriodStart"]) == (0, "2026-11-20T00:00:00Z")
+    null = {"ConsumedQuantity", "ConsumedUnit", "ResourceId", "ResourceType", "x_User", "RegionId"}
+    assert {row[name] for name in null} == {None}
+    for name, kind in MANDATORY.items():
+        if name not in NULL:
+            assert FORMATS[kind].fullmatch(row[name]), name
+    assert json.loads(row["Tags"]) == {"tidegate:cluster": "dev"}
 
 
 def test_the_command_writes_it(counted: Town) -> None:

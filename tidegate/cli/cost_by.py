@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ from tidegate.core.model.durations import span_s
 from tidegate.core.model.errors import BadConfig
 from tidegate.core.model.frozen import frozen
 from tidegate.core.offers.allocation import Row, TimeUse
+from tidegate.core.offers.plan_use import PlanUse
 from tidegate.core.offers.spend import MONTHS_CHARGED_S
 
 NOBODY = "no job"
@@ -22,13 +23,25 @@ HOURS = ("gpu_hours", "idle_gpu_hours", "seen_gpu_hours")
 
 @frozen
 class Spent:
-    """`rows` by one of `allocation.BY`, of what was billed between two moments (epoch seconds)."""
+    """`rows` by one of `allocation.BY`, of what was billed between two moments (epoch seconds), and
+    what was used of Savings Plans, by plan and day.
+    """
 
     cluster: str
     by: str
     since_s: float
     until_s: float
     rows: tuple[Row, ...]
+    plan_uses: tuple[PlanUse, ...] = ()
+
+    @property
+    def plans(self) -> dict[str, tuple[float, float]]:
+        """USD by plan: committed, and used of that."""
+        usd: dict[str, tuple[float, float]] = {}
+        for each in self.plan_uses:
+            committed, used = usd.get(each.name, (0.0, 0.0))
+            usd[each.name] = committed + each.committed_usd, used + each.used_usd
+        return usd
 
     @property
     def total(self) -> Row:
@@ -77,6 +90,15 @@ def screen(found: Spent) -> Table:
     return shown
 
 
+def of_plans(found: Spent) -> Iterator[str]:
+    """A sentence for each Savings Plan; what nodes used of it is in the table too."""
+    for name, (committed, used) in found.plans.items():
+        yield (
+            f"{name}: {_usd(committed)} USD committed, of which nodes used {_usd(used)};"
+            f" {_usd(committed - used)} idled"
+        )
+
+
 def as_csv(found: Spent) -> str:
     """The rows, without the sum; nothing is rounded."""
     text = io.StringIO()
@@ -99,6 +121,10 @@ def as_data(found: Spent) -> dict[str, Any]:
         "by": found.by,
         "rows": [_plain(row) for row in found.rows],
         "total": _plain(found.total),
+        "savings_plans": [
+            {"name": name, "usd_committed": committed, "usd_used": used}
+            for name, (committed, used) in found.plans.items()
+        ],
     }
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tidegate.cli.cost import Item
     from tidegate.cli.cost_by import Spent
     from tidegate.core.offers.allocation import Share
+    from tidegate.core.offers.plan_use import PlanUse
     from tidegate.wire.config import ClusterFile
     from tidegate.wiring.resources import Clients
 
@@ -156,7 +157,7 @@ def _show_by(
 ) -> None:
     import json
 
-    from tidegate.cli.cost_by import as_csv, as_data, screen
+    from tidegate.cli.cost_by import as_csv, as_data, of_plans, screen
     from tidegate.cli.live import told
     from tidegate.cli.shown import fit, in_format, show
     from tidegate.wire.config import load_cluster
@@ -169,6 +170,8 @@ def _show_by(
         typer.echo(in_format(json.dumps(as_data(found), indent=2), output))
     else:
         show(fit(screen(found)) if found.rows else "no node has cost anything since then", output)
+        for each in of_plans(found):
+            typer.echo(each)
 
 
 def _show_focus(context: typer.Context, cluster: Path, since: str) -> None:
@@ -180,10 +183,11 @@ def _show_focus(context: typer.Context, cluster: Path, since: str) -> None:
 
     with told():
         file = load_cluster(cluster)
-        _, shares = _shares(file, since, context.obj)
+        _, shares, uses = _shares(file, since, context.obj)
         account = account_arn(clients_of(file, context.obj)("sts"))
-    payer = Payer(file.cluster.name, account, file.region, region_name(file.region))
-    typer.echo(as_focus(shares, payer), nl=False)
+    kinds = {each.arn: each.kind for each in file.cluster.savings_plans}
+    payer = Payer(file.cluster.name, account, file.region, region_name(file.region), kinds)
+    typer.echo(as_focus(shares, payer, uses), nl=False)
 
 
 def _show_reconciled(
@@ -215,23 +219,27 @@ def spent_by(file: "ClusterFile", by: str, since: str, clients: "Clients | None"
 
     if by not in BY:
         raise typer.BadParameter(f"--by {by}: it is one of {', '.join(BY)}")
-    span, shares = _shares(file, since, clients)
-    return Spent(file.cluster.name, by, *span, rows(shares, by))
+    span, shares, uses = _shares(file, since, clients)
+    return Spent(file.cluster.name, by, *span, rows(shares, by), uses)
 
 
 def _shares(
     file: "ClusterFile", since: str, clients: "Clients | None"
-) -> "tuple[tuple[float, float], Iterator[Share]]":
-    """The shares of what was billed since then, and between which moments. Errors: as `ran`."""
+) -> "tuple[tuple[float, float], Iterator[Share], tuple[PlanUse, ...]]":
+    """The shares of what was billed since then, and between which moments; and what was used of
+    Savings Plans. Errors: as `ran`.
+    """
     import time
 
     from tidegate.cli.cost_by import since as moment_s
     from tidegate.cli.ran import ran, require_accounting
     from tidegate.core.offers.allocation import allocated
+    from tidegate.core.offers.plan_use import plan_use
 
     require_accounting(file)
     since_s = moment_s(since, time.time())
     found = ran(file, since_s, clients)
     given = found.bills, found.runs, found.types
     shares = allocated(*given, since_s, found.until_s, found.idle)
-    return (since_s, found.until_s), shares
+    uses = plan_use(file.cluster.savings_plans, found.bills, since_s, found.until_s)
+    return (since_s, found.until_s), shares, uses

@@ -11,6 +11,7 @@ import io
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import field
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -24,11 +25,21 @@ from tidegate.core.model.ec2 import (
 )
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Bill
+from tidegate.core.model.savings_plans import PlanKind, name_of
 from tidegate.core.offers.allocation import Run, Share, TimeUse
+from tidegate.core.offers.plan_use import PlanUse
 from tidegate.core.offers.spend import Period, day_of, month_of
 
 AWS = "AWS"
-HOURS = "Hours"
+EC2 = "Amazon Elastic Compute Cloud"
+HOURS, USD = "Hours", "USD"
+# What sums of decimal fractions miss is nothing that nobody used.
+UNUSED_LEAST_USD = 1e-6
+# AWS's words for what a Savings Plan covers.
+PLAN_TYPES = {
+    PlanKind.COMPUTE: "ComputeSavingsPlans",
+    PlanKind.EC2_INSTANCE: "EC2InstanceSavingsPlans",
+}
 # What AWS sets at each moment is dynamic, what was agreed on or stands in a list is standard.
 PRICING = {Market.SPOT: "Dynamic"}
 
@@ -36,18 +47,26 @@ PRICING = {Market.SPOT: "Dynamic"}
 @frozen
 class Payer:
     """Whose cluster it is. `account_arn`: as FOCUS wants identifiers, "fully-qualified".
-    `region_name`: AWS's words for the region.
+    `region_name`: AWS's words for the region. `plans`: the kinds of Savings Plans, by their ARNs.
     """
 
     cluster: str
     account_arn: str
     region: str
     region_name: str
+    plans: Mapping[str, PlanKind] = field(default_factory=dict)
+
+    def plan_type(self, arn: str) -> str:
+        """What is in the cluster file no more is a plan of some kind."""
+        kind = self.plans.get(arn)
+        return PLAN_TYPES[kind] if kind else "SavingsPlans"
 
 
 @frozen
 class FocusCharge:
-    """What one use of a node on one day cost, at one price. `run` None: nobody's."""
+    """What one use of a node on one day cost, at one price. `run` None: nobody's; `plan`: the
+    Savings Plan that paid for it, "": none.
+    """
 
     bill: Bill
     use: TimeUse
@@ -55,6 +74,7 @@ class FocusCharge:
     day: Period
     hours: float
     gpu_hours: float
+    plan: str = ""
 
     @property
     def usd(self) -> float:
@@ -82,8 +102,18 @@ def charges(shares: Iterable[Share]) -> Iterator[FocusCharge]:
         if usd > 0:
             starts_at_s = datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()
             gpu_hours = sum(each.gpu_hours for each in those)
-            hours = usd / bill.usd_per_hour
-            yield FocusCharge(bill, use, run, day_of(starts_at_s), hours, gpu_hours)
+            hours, known = usd / bill.usd_per_hour, (bill, use, run, day_of(starts_at_s))
+            for part, plan in _parts(bill):
+                yield FocusCharge(*known, part * hours, part * gpu_hours, plan)
+
+
+def _parts(bill: Bill) -> Iterator[tuple[float, str]]:
+    """Which part of it which Savings Plan paid, and which none."""
+    paid = bill.committed.usd_per_hour / bill.usd_per_hour if bill.committed else 0.0
+    if bill.committed and paid > 0:
+        yield min(paid, 1.0), bill.committed.plan
+    if paid < 1.0:
+        yield 1.0 - paid, ""
 
 
 type Cell = str | Decimal | None
@@ -111,6 +141,10 @@ _usd = _number(lambda charge: charge.usd)
 _hours = _number(lambda charge: charge.hours)
 
 
+def _pricing(charge: FocusCharge) -> str:
+    return "Committed" if charge.plan else PRICING.get(charge.bill.offering.market, "Standard")
+
+
 def _tags(charge: FocusCharge, payer: Payer) -> str:
     tags = {CLUSTER_TAG: payer.cluster, POOL_TAG: charge.bill.pool}
     if run := charge.run:
@@ -118,15 +152,25 @@ def _tags(charge: FocusCharge, payer: Payer) -> str:
     return json.dumps({key: value for key, value in tags.items() if value})
 
 
-# What is committed to is paid for whether nodes use it or not, so that it is no charge of theirs.
-OF_COMMITMENTS = tuple(
-    f"CommitmentDiscount{each}"
-    for each in ("Category", "Id", "Name", "Quantity", "Status", "Type", "Unit")
-)
+def _of_plan(of: Callable[[FocusCharge, Payer], Cell]) -> Column:
+    """Where a Savings Plan paid, else null."""
+    return lambda charge, payer: of(charge, payer) if charge.plan else None
+
+
+# FOCUS wants a plan's part of a charge in EffectiveCost alone: AWS bills the commitment by itself.
+OF_COMMITMENTS: Mapping[str, Column] = {
+    "CommitmentDiscountCategory": _of_plan(_always("Spend")),
+    "CommitmentDiscountId": _of_plan(lambda charge, payer: charge.plan),
+    "CommitmentDiscountName": _of_plan(lambda charge, payer: name_of(charge.plan)),
+    "CommitmentDiscountQuantity": _of_plan(_usd),
+    "CommitmentDiscountStatus": _of_plan(_always("Used")),
+    "CommitmentDiscountType": _of_plan(lambda charge, payer: payer.plan_type(charge.plan)),
+    "CommitmentDiscountUnit": _of_plan(_always(USD)),
+}
 # What a price list would say is not known of a past day: no ListUnitPrice, SkuId or SkuPriceId.
 COLUMNS: Mapping[str, Column] = {
     "AvailabilityZone": lambda charge, payer: charge.bill.offering.zone,
-    "BilledCost": _usd,
+    "BilledCost": lambda charge, payer: Decimal(0) if charge.plan else _usd(charge, payer),
     "BillingAccountId": lambda charge, payer: payer.account_arn,
     "BillingAccountName": _nothing,
     "BillingCurrency": _always("USD"),
@@ -140,7 +184,7 @@ COLUMNS: Mapping[str, Column] = {
     "ChargeFrequency": _always("Usage-Based"),
     "ChargePeriodEnd": lambda charge, payer: _moment(charge.day.ends_at_s),
     "ChargePeriodStart": lambda charge, payer: _moment(charge.day.starts_at_s),
-    **dict.fromkeys(OF_COMMITMENTS, _nothing),
+    **OF_COMMITMENTS,
     "ConsumedQuantity": _hours,
     "ConsumedUnit": _always(HOURS),
     "ContractedCost": _usd,
@@ -149,7 +193,7 @@ COLUMNS: Mapping[str, Column] = {
     "InvoiceId": _nothing,
     "InvoiceIssuerName": _always(AWS),
     "ListCost": _usd,
-    "PricingCategory": lambda charge, payer: PRICING.get(charge.bill.offering.market, "Standard"),
+    "PricingCategory": lambda charge, payer: _pricing(charge),
     "PricingQuantity": _hours,
     "PricingUnit": _always(HOURS),
     "ProviderName": _always(AWS),
@@ -160,7 +204,7 @@ COLUMNS: Mapping[str, Column] = {
     "ResourceName": _nothing,
     "ResourceType": _always("Instance"),
     "ServiceCategory": _always("Compute"),
-    "ServiceName": _always("Amazon Elastic Compute Cloud"),
+    "ServiceName": _always(EC2),
     "ServiceSubcategory": _always("Virtual Machines"),
     "Tags": _tags,
     "x_Use": lambda charge, payer: charge.use.value,
@@ -175,15 +219,50 @@ COLUMNS: Mapping[str, Column] = {
 }
 
 
-def as_focus(shares: Iterable[Share], payer: Payer) -> str:
+def _unused(use: PlanUse, payer: Payer) -> Mapping[str, Cell]:
+    """What of a commitment no node used on a day; all other columns are null."""
+    day = day_of(datetime.fromisoformat(use.day).replace(tzinfo=UTC).timestamp())
+    month, usd = month_of(day.starts_at_s), Decimal(repr(use.unused_usd))
+    return {
+        **dict.fromkeys(("ContractedCost", "EffectiveCost", "ListCost", "PricingQuantity"), usd),
+        **dict.fromkeys(("BillingCurrency", "CommitmentDiscountUnit", "PricingUnit"), USD),
+        **dict.fromkeys(("InvoiceIssuerName", "ProviderName", "PublisherName"), AWS),
+        "BilledCost": Decimal(0),
+        "BillingAccountId": payer.account_arn,
+        "BillingPeriodEnd": _moment(month.ends_at_s),
+        "BillingPeriodStart": _moment(month.starts_at_s),
+        "ChargeCategory": "Usage",
+        "ChargeDescription": f"{use.name}: what no node used of its commitment",
+        "ChargeFrequency": "Usage-Based",
+        "ChargePeriodEnd": _moment(day.ends_at_s),
+        "ChargePeriodStart": _moment(day.starts_at_s),
+        "CommitmentDiscountCategory": "Spend",
+        "CommitmentDiscountId": use.plan,
+        "CommitmentDiscountName": use.name,
+        "CommitmentDiscountQuantity": usd,
+        "CommitmentDiscountStatus": "Unused",
+        "CommitmentDiscountType": payer.plan_type(use.plan),
+        "ContractedUnitPrice": Decimal(1),
+        "PricingCategory": "Committed",
+        "ServiceCategory": "Compute",
+        "ServiceName": EC2,
+        "ServiceSubcategory": "Virtual Machines",
+        "Tags": json.dumps({CLUSTER_TAG: payer.cluster}),
+        "x_Use": "unused commitment",
+    }
+
+
+def as_focus(shares: Iterable[Share], payer: Payer, uses: Iterable[PlanUse] = ()) -> str:
     """CSV with a header. Strings are in quotes, so that no reader takes a job's id for a number;
-    what is null is empty without them. Nothing is rounded.
+    what is null is empty without them. Nothing is rounded. `uses`: of Savings Plans, each day.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_STRINGS)
     writer.writerow(COLUMNS)
     for charge in charges(shares):
         writer.writerow([of(charge, payer) for of in COLUMNS.values()])
+    for row in (_unused(use, payer) for use in uses if use.unused_usd > UNUSED_LEAST_USD):
+        writer.writerow([row.get(name) for name in COLUMNS])
     return text.getvalue()
 
 

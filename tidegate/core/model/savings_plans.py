@@ -70,11 +70,15 @@ class SavingsPlan:
 
     @property
     def name(self) -> str:
-        """The last part of its ARN, in words."""
-        return f"Savings Plan {self.arn.rpartition('/')[2]}"
+        return name_of(self.arn)
 
     def is_active(self, now_s: float) -> bool:
         return self.starts_at_s <= now_s < self.ends_at_s
+
+
+def name_of(arn: str) -> str:
+    """A plan in words, by the last part of its ARN."""
+    return f"Savings Plan {arn.rpartition('/')[2]}"
 
 
 @frozen
