@@ -55,6 +55,16 @@ _OF_PLANS = (
         never("core.fleet.node_price:_market_usd", "abs(_) > PRICE_CHANGE * _"),
     ),
     fault(
+        "what a Savings Plan pays of a running node is not noted",
+        never(
+            "core.fleet.node_price:usd_per_hour", "is_covered_by_any(...) or (_ and _.committed)"
+        ),
+    ),
+    fault(
+        "a Savings Plan covers more than it commits to",
+        drop("core.offers.savings_plans:cover", "_ -= _1"),
+    ),
+    fault(
         "plans are made at the guesses of the cluster file",
         becomes("service.observe:observe", "at_market(_1, ...)", "_1"),
     ),
@@ -64,7 +74,7 @@ _OF_PLANS = (
     ),
     fault(
         "an unavailable mark is ignored",
-        becomes("core.offers.offers:_Range._catalogues", "_.resting", "()"),
+        becomes("core.offers.ranges:Range._catalogues", "_.resting", "()"),
     ),
     fault(
         "spot is bought for jobs that lose more there than they save",

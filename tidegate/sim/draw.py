@@ -25,7 +25,7 @@ from tidegate.sim.draw_jobs import (
     with_ends,
     with_equal_gangs,
 )
-from tidegate.sim.draw_money import with_budget, with_open_prices, with_waiting
+from tidegate.sim.draw_money import with_budget, with_open_prices, with_plan, with_waiting
 from tidegate.sim.draw_people import holders, operators, reservers, suspenders
 from tidegate.sim.draw_shares import with_parts
 from tidegate.sim.draw_tests import with_tests
@@ -112,6 +112,7 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
     cluster, arrivals = with_idle_gpus(stream(seed, "idle gpus"), cluster, arrivals)
     cluster = with_prepaid(prepaid, cluster, size, safety_s, ON_DEMAND_USD)
     cluster = with_limit(stream(seed, "limit of reserved"), cluster)
+    cluster = with_plan(stream(seed, "savings plan"), cluster, safety_s)
     cluster, arrivals = with_parts(seed, cluster, arrivals)
     calm = WorldOptions(
         seed=seed,

@@ -5,7 +5,10 @@ from dataclasses import replace
 from random import Random
 
 from tidegate.core.model.cluster import CLUSTER_SCOPE, Cluster, Estimate, SpendingBudget, user_scope
+from tidegate.core.model.ec2 import Market
+from tidegate.core.model.savings_plans import PlanKind, PlanRate, SavingsPlan
 from tidegate.core.model.waiting import Waiting
+from tidegate.sim.clock import START_S
 from tidegate.sim.draw_jobs import USERS
 
 # From what one node costs in two minutes to what a few cost in a story.
@@ -24,6 +27,35 @@ def with_budget(chance: Random, cluster: Cluster) -> Cluster:
         for user in USERS:
             budgets[user_scope(user)] = SpendingBudget(usd_per_day=chance.choice(USD_PER_DAY[:2]))
     return replace(cluster, budgets=budgets)
+
+
+def with_plan(chance: Random, cluster: Cluster, safety_s: float) -> Cluster:
+    """Now and then a Savings Plan, of a part of a node up to a few, which may begin or end within
+    the story. Not beside limits of USD per hour: which node it covered when, no check could say.
+    """
+    usd = {
+        offering.instance_type: usd
+        for offering, usd in cluster.prices.items()
+        if offering.market is Market.ON_DEMAND and usd > 0
+    }
+    limits = (cluster.limits, *(pool.limits for pool in cluster.pools))
+    is_limited = any(each.usd_per_hour is not None for each in limits)
+    if chance.random() >= 0.15 or not usd or is_limited:
+        return cluster
+    covered = [name for name in sorted(usd) if chance.random() < 0.8] or [min(usd)]
+    saved = {name: chance.choice((0.3, 0.45, 0.6)) for name in covered}
+    rates = {
+        name: PlanRate(usd[name] * (1 - saved[name]), usd[name], saved[name]) for name in covered
+    }
+    plan = SavingsPlan(
+        arn="arn:aws:savingsplans::123456789012:savingsplan/0f3a",
+        kind=chance.choice(list(PlanKind)),
+        usd_per_hour=round(min(usd.values()) * chance.choice((0.4, 0.4, 1.0, 2.5, 20.0)), 3),
+        rates=rates,
+        starts_at_s=START_S + chance.choice((-600.0, -600.0, safety_s / 3)),
+        ends_at_s=START_S + chance.choice((1e6, 1e6, safety_s / 2)),
+    )
+    return replace(cluster, savings_plans=(plan,))
 
 
 def with_waiting(chance: Random, cluster: Cluster) -> Cluster:

@@ -27,7 +27,12 @@ from tidegate.sim.checks.idle_gpus import IdleJobsEndByTheRule
 from tidegate.sim.checks.idle_tests import IdleTestsBounded
 from tidegate.sim.checks.leaving import BudgetsHold, OldNodesGo, OneFirstNode
 from tidegate.sim.checks.lossy import NoLossySpot
-from tidegate.sim.checks.money import NothingOverBudget, PricesFollowEc2, SpendIsNodeTime
+from tidegate.sim.checks.money import (
+    NothingOverBudget,
+    PlansPayWhatRuns,
+    PricesFollowEc2,
+    SpendIsNodeTime,
+)
 from tidegate.sim.checks.moves import MovesLeadToSpot, NotBackAndForth
 from tidegate.sim.checks.orders import (
     GangsWhole,
@@ -77,6 +82,7 @@ CHECKS: tuple[type[Check], ...] = (
     RequeuedOnlyForAReason,
     LimitsHold,
     PricesFollowEc2,
+    PlansPayWhatRuns,
     SpendIsNodeTime,
     NothingOverBudget,
     CapsKept,

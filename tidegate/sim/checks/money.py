@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from math import isclose
 
 from tidegate.core.fleet.node_price import PRICE_CHANGE
-from tidegate.core.model.cluster import CLUSTER_SCOPE, user_scope
-from tidegate.core.model.ec2 import FleetRequest, Instance
+from tidegate.core.model.cluster import CLUSTER_SCOPE, Cluster, user_scope
+from tidegate.core.model.ec2 import FleetRequest, Instance, Market
 from tidegate.core.model.ledger import Bill, NodeRecord
+from tidegate.core.model.savings_plans import SavingsPlan
 from tidegate.core.offers.spend import day_of
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import PAUSE_MAX_S
@@ -16,6 +17,7 @@ from tidegate.sim.ledger import SimLedger
 SECONDS_PER_HOUR = 3600.0
 MONTH_CHARS = len("2026-11")
 COUNTED_LATE_S = 180.0
+PAID_SLACK_USD, ROUNDED_USD = 1e-4, 2e-6
 STOP_IN_DOUBT_S = 105.0  # so long a node that was told to stop is told again, and not counted
 
 
@@ -68,13 +70,15 @@ class PricesFollowEc2(Check):
                 continue
             if one.offering != shown.offering or snapshot.now_s < compute.billed[name] or is_old:
                 continue  # that was while it looked; another look may have noted what was between
-            usd = prices.get(one.offering, 0.0)
+            usd = prices.get(one.offering, 0.0) - _saved_usd(node, snapshot.cluster)
             slack = PRICE_CHANGE * node.usd_per_hour if one.offering in quoted else 0.0
             # While nobody says a price, the last that was said is better than a guess.
             is_silence = one.offering in snapshot.cluster.estimates and not slack
             since_s = one.launched_at_s - PAUSE_MAX_S
             known = self.witness.prices_read(one.offering, since_s, snapshot.now_s)
             is_kept = is_silence and node.usd_per_hour in known
+            # The ledger rounds what a plan pays, and the rest.
+            slack += ROUNDED_USD if node.committed else 0.0
             if abs(node.usd_per_hour - usd) > slack and not is_kept:
                 raise self.broken(f"{name} costs {usd}, the ledger holds {node.usd_per_hour}")
             # Another price that came and went between two looks nobody can know of.
@@ -84,6 +88,56 @@ class PricesFollowEc2(Check):
             if node.priced_at_s is not None and node.priced_at_s < since_s:
                 early_s = compute.billed[name] - node.priced_at_s
                 raise self.broken(f"{name} is counted at {usd} USD {early_s:.0f} s too early")
+
+
+def _saved_usd(node: NodeRecord, cluster: Cluster) -> float:
+    """What the node costs less since a Savings Plan pays a part of it."""
+    if node.committed is None:
+        return 0.0
+    of = node.offering.instance_type
+    rate = next(e for e in cluster.savings_plans if e.arn == node.committed.plan).rates[of]
+    return rate.saved_usd_per_hour * node.committed.usd_per_hour / rate.usd_per_hour
+
+
+class PlansPayWhatRuns(Check):
+    """A look leaves no Savings Plan unused that a node on demand which it saw could use, and none
+    that pays more than it commits to.
+    """
+
+    def looked(self, looked: Looked) -> None:
+        if looked.trouble or not looked.rounds or looked.rounds[-1].outcome.is_stale:
+            return
+        snapshot, ledger = looked.rounds[-1].snapshot, self.world.ledger
+        recorded = {record.instance_id for record in snapshot.nodes}
+        seen = {
+            one.instance_id: one.offering.instance_type
+            for one in snapshot.instances
+            if one.is_alive and one.offering.market is Market.ON_DEMAND
+            if one.instance_id in recorded
+        }
+        nodes = [node for name in seen if (node := ledger.all_nodes.get(name))]
+        nodes = [node for node in nodes if node.ended_at_s is None and node.stopped_at_s is None]
+        hidden = any(
+            node.ended_at_s is None and node.offering.market is Market.ON_DEMAND
+            for name in recorded - seen.keys()
+            if (node := ledger.all_nodes.get(name))
+        )
+        for plan in snapshot.cluster.savings_plans:
+            paid = sum(_paid_usd(plan, each) for each in nodes)
+            most = plan.usd_per_hour if plan.is_active(snapshot.now_s) else 0.0
+            rates = [plan.rates[of] for of in seen.values() if of in plan.rates]
+            if paid > most + PAID_SLACK_USD:
+                raise self.broken(f"{plan.name} pays {paid:.4f} USD per hour of {most:.4f}")
+            if len(nodes) < len(seen) or hidden:
+                continue  # what ends, or what EC2 does not show, may have used it
+            could = min(most, sum(rate.usd_per_hour for rate in rates))
+            if paid < could - PAID_SLACK_USD:
+                raise self.broken(f"{plan.name} pays {paid:.4f} USD per hour, could {could:.4f}")
+
+
+def _paid_usd(plan: SavingsPlan, node: NodeRecord) -> float:
+    paid = node.committed
+    return paid.usd_per_hour if paid is not None and paid.plan == plan.arn else 0.0
 
 
 class SpendIsNodeTime(Check):
