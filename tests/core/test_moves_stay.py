@@ -39,7 +39,7 @@ from tidegate.core.model.ledger import Launch
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Send
 from tidegate.core.model.resting import Resting
-from tidegate.core.model.slurm import Association, Job
+from tidegate.core.model.slurm import Association, Job, Shape
 from tidegate.core.model.waiting import Waiting
 from tidegate.core.planner import plan
 
@@ -248,6 +248,26 @@ def test_a_gang_moves_as_a_whole_to_spot_of_one_zone() -> None:
 
     assert [(each.count, each.gated_for) for each in launches(plan(gang))] == [(2, "1")]
     assert not launches(plan(one))
+
+
+def test_the_budget_for_a_move_that_has_no_place_lets_an_idle_node_go() -> None:
+    """A limit has no room for its spot node, and the pool's budget lets one node go at once."""
+    budget = Disruption(budgets=(Budget(nodes=1),))
+    large = replace(running(), shape=Shape(1, "", 4, 8_000))
+    found = seen(large, of=with_pool(disruption=budget, limits=Limits(nodes=2)))
+    small = replace(node("i-9", idle_s=LASTING_S), memory_mib=4_000)
+    shown = (*found.heard.reading.nodes, small)
+
+    made = plan(
+        replace(
+            found,
+            digest=replace(found.heard, reading=replace(found.heard.reading, nodes=shown)),
+            nodes=(*found.nodes, record("i-9", on=STEADY)),
+            instances=(*found.instances, instance("i-9", on=STEADY)),
+        )
+    )
+
+    assert [each.names for each in orders(made, OrderKind.RELEASE)] == [("i-9",)]
 
 
 def test_why_says_that_it_moves_and_what_that_saves() -> None:

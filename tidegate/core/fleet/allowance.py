@@ -1,7 +1,7 @@
 """What budgets leave over in one plan: how many more nodes each pool may lose now."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.fleet.members import Member
@@ -60,6 +60,22 @@ class Allowance:
         self._leaving[pool].add(name)
         self._undecided.discard(name)
         return True
+
+    def take_all(self, nodes: Sequence[Member], reason: DisruptionReason) -> Sequence[Member] | None:
+        """Let all of these nodes go or none; those that take a place which they had not yet.
+
+        None: not all may.
+        """
+        new = [each for each in nodes if each.instance_id not in self._leaving[each.pool]]
+        if all(self.take(each.pool, each.instance_id, reason) for each in nodes):
+            return new
+        self.give_back(new)
+        return None
+
+    def give_back(self, nodes: Iterable[Member]) -> None:
+        """The places of nodes that do not go after all."""
+        for each in nodes:
+            self._leaving[each.pool].discard(each.instance_id)
 
     def held(self, pool: str, reason: DisruptionReason, besides: str = "") -> str:
         """Why no more nodes of the pool may go for this reason now; "": one may.

@@ -72,13 +72,16 @@ def move_jobs(snapshot: Snapshot, room: Room, purchase: Purchase) -> Moves:
 
 def _prepared(room: Room, purchase: Purchase, move: Move) -> Gang | None:
     """Its next run with all its nodes, if budgets let the old ones go; None: not now."""
-    reason, allowance = DisruptionReason.CONSOLIDATABLE, room.fleet.allowance
-    members = [each.member for each in move.nodes]
-    if not all(allowance.take(each.pool, each.instance_id, reason) for each in members):
+    allowance, members = room.fleet.allowance, [each.member for each in move.nodes]
+    taken = allowance.take_all(members, DisruptionReason.CONSOLIDATABLE)
+    if taken is None:
         return None
     gang = hold(room, [move.need])
     # Its verdict is nobody's: the job runs, and stays where it is as long as nothing is there.
-    return gang if complete(room, purchase, Queue(), gang) else None
+    if complete(room, purchase, Queue(), gang):
+        return gang
+    allowance.give_back(taken)  # else an idle node would wait for one that stays
+    return None
 
 
 def _is_ready(snapshot: Snapshot, gang: Gang) -> bool:
