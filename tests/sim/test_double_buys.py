@@ -6,13 +6,16 @@ import pytest
 
 from tests.make import T4, ZONE, cluster, digest, job, pool
 from tidegate.core.model.ec2 import LAUNCH_TAG, POOL_TAG, FleetRequest, Market, Offering, Override
+from tidegate.core.model.headroom import Headroom
 from tidegate.core.model.ledger import Launch, LaunchRecord, LaunchStatus, NodeRecord
 from tidegate.core.model.mig import profile, uniform
+from tidegate.core.model.slurm import Shape
 from tidegate.ports import Finished
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.checks.buying import NoDoubleBuy
 from tidegate.sim.checks.witness import Broken, Checks, Witness
 from tidegate.sim.draw import draw
+from tidegate.sim.kept import of_another_kind
 from tidegate.sim.world import SimWorld
 
 SPOT = Offering(T4.name, ZONE, Market.SPOT)
@@ -94,3 +97,21 @@ def test_a_node_that_boots_is_one_for_jobs_that_its_layout_holds(
             NoDoubleBuy(seen).requested(request)
     else:
         NoDoubleBuy(seen).requested(request)
+
+
+@pytest.mark.parametrize("kinds", [1, 2])
+def test_what_a_job_took_of_another_kind_of_headroom_is_bought_again(kinds: int) -> None:
+    """The node that was meant for it is too much of its kind then."""
+    shapes = [Shape(1, "", 1, 0), Shape(1, "", 4, 0)][:kinds]
+    kept = replace(pool(types=(T4,)), headroom=tuple(Headroom(each, 1) for each in shapes))
+    world = SimWorld(cluster(kept), lambda instance: 400.0)
+    booting(world)
+    (one,) = world.compute.live()
+    known = world.ledger.all_launches[one.launch_id]
+    for_nobody = replace(known, launch=replace(known.launch, for_jobs=()))
+    world.ledger.all_launches[one.launch_id] = for_nobody
+
+    found = of_another_kind(world, kept, [job(1, on=[one.instance_id])])
+
+    assert found == (0 if kinds == 1 else 1)
+    assert of_another_kind(world, kept, [job(1)]) == 0

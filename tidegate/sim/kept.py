@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.rollout import Rollout, Step
-from tidegate.core.model.slurm import Node
+from tidegate.core.model.slurm import Job, Node
 from tidegate.core.offers.reservations import BLOCK_DRAIN_S
 from tidegate.sim.world import SimWorld
 
@@ -21,6 +21,19 @@ def most_free(world: SimWorld, pool: Pool) -> int:
     """
     headroom = pool.headroom_nodes + sum(each.most_nodes for each in pool.headroom)
     return headroom + _most_spare(world)
+
+
+def of_another_kind(world: SimWorld, pool: Pool, jobs: Iterable[Job]) -> int:
+    """Where a pool keeps several kinds of nodes free: a job for which one kind was to be had may
+    have taken the other, which is bought anew beside what is too much of the first.
+    """
+    if len(pool.headroom) < 2:
+        return 0
+    used = {name for job in jobs if job.is_running for name in job.node_names}
+    found = (world.compute.everything.get(name) for name in used)
+    bought = (world.ledger.all_launches.get(one.launch_id) for one in found if one)
+    launches = (each.launch for each in bought if each)
+    return sum(each.pool == pool.name and not each.for_jobs for each in launches)
 
 
 def _most_spare(world: SimWorld) -> int:

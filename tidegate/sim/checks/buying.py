@@ -23,7 +23,7 @@ from tidegate.sim.checks.leaving import replaced
 from tidegate.sim.checks.lossy import as_known
 from tidegate.sim.checks.moves import may_go
 from tidegate.sim.checks.witness import Check
-from tidegate.sim.kept import most_kept, most_to_check
+from tidegate.sim.kept import most_kept, most_to_check, of_another_kind
 
 SLACK_USD = 0.002
 
@@ -160,21 +160,20 @@ class NoDoubleBuy(Check):
 
     def _keep(self, record: LaunchRecord, waited_for: int, digest: Digest) -> None:
         """Nodes for no job: as many as the pool keeps, and what jobs may take meanwhile."""
-        launch, pool = record.launch, self.world.cluster.pool(record.launch.pool)
-        kept = most_kept(self.world, pool) if pool else 0
-        kept += len(replaced(self.witness, pool)) if pool else 0  # new before old
-        kept += most_to_check(self.world, pool, digest.reading.nodes) if pool else 0
-        # Where a zone has no more, a job's room is bought in another one beside what is left of it.
-        refused = {each.offering.zone for each in self.world.ledger.all_resting.values()}
-        dry = max(len(refused), 1)
-        kept += dry * sum(each.jobs * (each.nodes - 1) for each in pool.headroom) if pool else 0
-        kept += sum(job.nodes for job in digest.reading.jobs if may_go(self.world, job.job_id))
-        places = [each for each in self._booting(record, set()) if each.pool == pool]
-        if len(places) + launch.count > kept + waited_for:
-            raise self.broken(
-                f"launch {launch.launch_id} for no job makes {len(places) + launch.count} nodes "
-                f"that boot in pool {launch.pool}, which keeps {kept}"
-            )
+        launch, jobs, nodes = record.launch, digest.reading.jobs, digest.reading.nodes
+        pool = self.world.cluster.pool(launch.pool)
+        kept = sum(job.nodes for job in jobs if may_go(self.world, job.job_id))
+        if pool:
+            kept += most_kept(self.world, pool) + of_another_kind(self.world, pool, jobs)
+            kept += len(replaced(self.witness, pool)) + most_to_check(self.world, pool, nodes)
+            # Where a zone has no more, a job's room is bought elsewhere beside what is left of it.
+            refused = {each.offering.zone for each in self.world.ledger.all_resting.values()}
+            beside = sum(each.jobs * (each.nodes - 1) for each in pool.headroom)
+            kept += max(len(refused), 1) * beside
+        boot = sum(each.pool == pool for each in self._booting(record, set())) + launch.count
+        if boot > kept + waited_for:
+            said = f"launch {launch.launch_id} for no job makes {boot} nodes that boot in pool"
+            raise self.broken(f"{said} {launch.pool}, which keeps {kept}")
 
     def _moves(self, gang: str) -> bool:
         """A gang that EC2 took nodes from may be bought whole again beside what is left of it."""
