@@ -52,7 +52,9 @@ def test_a_network_of_yours_may_be_left_out_of_the_block(
     region: Region, names: CloudNames, left_out: str
 ):
     region.internet_block = "block-bidirectional"
-    region.let_out = {"": [], "vpc": [names.vpc_id], "subnets": list(names.subnets.values())}[left_out]
+    region.let_out = {"": [], "vpc": [names.vpc_id], "subnets": list(names.subnets.values())}[
+        left_out
+    ]
 
     told = region.told({"network": {"vpc": names.vpc_id, "subnets": dict(names.subnets)}})
 

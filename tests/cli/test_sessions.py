@@ -31,9 +31,7 @@ def told(region: Region, **changes: object) -> list[str]:
     return [line for line in region.told(changes) if "sessions of this account" in line]
 
 
-def test_a_key_of_sessions_is_told_with_what_it_takes(
-    region: Region, wants: Callable[..., None]
-):
+def test_a_key_of_sessions_is_told_with_what_it_takes(region: Region, wants: Callable[..., None]):
     wants(kmsKeyId="arn:aws:kms:us-east-1:123456789012:key/a", s3BucketName="", runAsEnabled="no")
 
     (line,) = told(region)
@@ -61,9 +59,7 @@ def test_a_site_s_own_policy_may_allow_it(region: Region, wants: Callable[..., N
     assert told(region, **{"head.policies": [POLICY]}) == []
 
 
-def test_an_account_that_wants_nothing_of_its_sessions(
-    region: Region, wants: Callable[..., None]
-):
+def test_an_account_that_wants_nothing_of_its_sessions(region: Region, wants: Callable[..., None]):
     wants(kmsKeyId="", s3BucketName="", cloudWatchLogGroupName="")
 
     assert told(region) == []

@@ -1,8 +1,9 @@
 """Whether nodes can be launched whose disks have a KMS key that AWS does not manage.
 
-EC2 takes a launch whose caller may not use the key, and ends the instance as it starts. Sources: EBS
-user guide, "Requirements for Amazon EBS encryption" (permissions for users) and "Amazon EBS
-encryption by default" (a default key of the account's own is one of these); runs-on/runs-on#151.
+EC2 takes a launch whose caller may not use the key, and ends the instance as it starts.
+Sources: EBS user guide, "Requirements for Amazon EBS encryption" (permissions for users) and
+"Amazon EBS encryption by default" (a key of the account's own may be the default);
+runs-on/runs-on#151.
 """
 
 from collections.abc import Iterator
@@ -16,9 +17,7 @@ from tidegate.core.model.ec2 import SPOT_ROLE
 EVERYBODY = "kms:CallerAccount"
 
 
-def faults(
-    key_id: str, account: Account, *, kms_key: str | None, has_spot: bool
-) -> Iterator[str]:
+def faults(key_id: str, account: Account, *, kms_key: str | None, has_spot: bool) -> Iterator[str]:
     """`key_id`: of a disk, or of a snapshot that one is made from. `kms_key`: the file's."""
     key = account.key(key_id)
     if key is None or not key.is_enabled:
@@ -30,7 +29,8 @@ def faults(
     if key.arn != kms_key and EVERYBODY not in key.users:
         yield (
             f"the functions may not use the KMS key {key.arn} of its volumes: nodes would end as "
-            f"soon as they start, and so would a head that is started again; {_remedy(key, kms_key)}"
+            "soon as they start, and so would a head that is started again; "
+            f"{_remedy(key, kms_key)}"
         )
     if has_spot and SPOT_ROLE not in key.users:
         yield (

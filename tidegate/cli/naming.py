@@ -1,8 +1,9 @@
 """Whether machines in a VPC that is there find each other by name.
 
-Head, nodes and file systems are known to Amazon's DNS alone, and a node's name is completed by what
-the VPC's DHCP options say. Sources: EC2 API, CreateDhcpOptions ("domain-name"); EC2 user guide, "EC2
-instance hostnames and domains"; aws/aws-parallelcluster#1935, #1201 and #1192, where it was otherwise.
+Head, nodes and file systems are known to Amazon's DNS alone, and a node's name is completed by
+what the VPC's DHCP options say. Sources: EC2 API, CreateDhcpOptions ("domain-name"); EC2 user
+guide, "EC2 instance hostnames and domains"; aws/aws-parallelcluster#1935, #1201 and #1192, where
+clusters did not come up for it.
 """
 
 from collections.abc import Iterator

@@ -1,9 +1,9 @@
 """Whether Session Manager's shells, the one way in without SSH, begin as the account wants them.
 
-The machine's own role fetches the key of a session that is encrypted, and writes its log; without the
-right to either the session ends as it begins. Source: Systems Manager user guide, "Create a custom
-IAM role for Session Manager" (with and without logs and encryption) and "Logging session data";
-department-of-veterans-affairs/va.gov-team#54885 has the refusal.
+The machine's own role fetches the key of a session that is encrypted, and writes its log; without
+the right to either the session ends as it begins. Source: Systems Manager user guide, "Create a
+custom IAM role for Session Manager" (with and without logs and encryption) and "Logging session
+data"; department-of-veterans-affairs/va.gov-team#54885 has the refusal.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ _ASKED = {
 
 
 def doubts(file: ClusterFile, account: Account) -> Iterator[tuple[Place, str]]:
-    """Of machines of ours that have no policy of the site's own, where the account asks for more."""
+    """Of machines that have no policy of the site's own, where the account asks for more."""
     if said := _asked(account.session_preferences()):
         for place, policies in _machines(file):
             if not policies:

@@ -61,9 +61,7 @@ def blocked(file: ClusterFile, account: Account) -> Iterator[Problem]:
     if file.network.vpc:
         yield from _blocked_subnets(file, account, mode, said)
         return
-    is_open = bool(file.network.endpoints) or (
-        file.network.nat is Nat.ONE and mode == INGRESS_ONLY
-    )
+    is_open = bool(file.network.endpoints) or (file.network.nat is Nat.ONE and mode == INGRESS_ONLY)
     out = account.let_out()
     mine = [each for each in account.vpcs().values() if each.cluster == file.cluster.name]
     if not is_open and not any(each.vpc_id in out for each in mine):
