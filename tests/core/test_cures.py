@@ -23,6 +23,7 @@ DOES = {
     Cure.QUOTA: "--region us-east-1 --quota-code L-3819A6DF",
     Cure.IMAGE: "`image:` in the cluster file, then npx cdk deploy tidegate-test",
     Cure.DISK: "`root_gib` of the pool",
+    Cure.KEY: "`kms_key` in the cluster file before its first deployment",
     Cure.TERMS: "accept the image's terms",
     Cure.ACCOUNT: "AWS Support (https://aws.amazon.com/contact-us/)",
     Cure.RESERVATION: "take it out of `reservations` or its group, then npx cdk deploy",

@@ -7,7 +7,15 @@ import pytest
 
 from tests.make import T4, cluster, job, node, offering, pool, record
 from tests.service.conftest import World
-from tidegate.core.model.ec2 import NO_ROOM, InstanceState, Market, Template
+from tidegate.core.model.ec2 import (
+    NO_KEY,
+    NO_ROOM,
+    NO_SNAPSHOT,
+    Cure,
+    InstanceState,
+    Market,
+    Template,
+)
 from tidegate.core.model.events import BootFailed, StateChange
 from tidegate.core.model.ledger import Phase
 from tidegate.core.model.resting import Resting
@@ -236,3 +244,43 @@ def test_a_start_that_stops_again_is_judged_by_what_describe_says_of_it(
     assert (made.pool, made.code) == ("", "InsufficientInstanceCapacity")
     assert made.until_s == world.clock.now_s() + 180
     assert not any(each.failed for each in world.ledger.all_pool_history.values())
+
+
+def is_ended(world: World, name: str, why: str) -> None:
+    """EC2 ends it, and says in its description why: for an hour, like all that has ended."""
+    known = world.compute.everything[name]
+    world.compute.put(replace(known, state=InstanceState.TERMINATED, state_reason=why))
+
+
+@pytest.mark.parametrize("is_event_first", [True, False])
+@pytest.mark.parametrize(("why", "cure"), [(NO_KEY, Cure.KEY), (NO_SNAPSHOT, Cure.IMAGE)])
+def test_what_ec2_ends_as_it_starts_is_told_by_ec2_s_own_word_and_counts_once(
+    why: str, cure: Cure, is_event_first: bool
+) -> None:
+    """The event of its end does not say why, Describe does."""
+    world, name = booting()
+    is_ended(world, name, why)
+    event = StateChange(name, InstanceState.SHUTTING_DOWN, world.clock.now_s())
+
+    if is_event_first:
+        world.control().interrupt([event])
+        assert [each.cure for each in rests(world)] == [Cure.NONE]
+    world.look()
+    world.control().interrupt([event])
+    world.look()
+
+    (made,) = rests(world)
+    assert made.message == f"EC2 ended {name} as it started: {why}"
+    assert (made.cure, made.failures) == (cure, 1)
+    assert made.until_s == world.clock.now_s() + 8 * 180
+
+
+def test_an_end_that_ec2_gives_no_reason_for_is_a_boot_that_failed() -> None:
+    world, name = booting()
+    is_ended(world, name, "Client.InstanceInitiatedShutdown")
+
+    world.look()
+
+    (made,) = rests(world)
+    assert (made.code, made.message) == ("EndedWhileBooting", "a node ended while it booted")
+    assert made.cure is Cure.NONE

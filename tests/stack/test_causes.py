@@ -17,7 +17,7 @@ from typer.testing import Result
 from local.deploy import AMI_PARAMETERS
 from local.stack_world import StackWorld
 from tests import make
-from tests.stack.broken import CLUSTER_FILE, gives_up, of
+from tests.stack.broken import CLUSTER_FILE, ends_as_it_starts, gives_up, of
 from tests.stack.person import ROLE, needed, terminal
 from tests.stack.world import stacked
 from tidegate.core.model.ec2 import Market, Offering
@@ -195,6 +195,22 @@ def test_an_image_that_is_larger_than_the_nodes_root_disk(desk: Desk) -> None:
     assert "InvalidBlockDeviceMapping: Volume of size 100GB is smaller than snapshot" in said
     assert "expect size >= 120GB" in said
     assert "`root_gib` of the pool" in said
+
+
+def test_a_disk_whose_key_the_planner_may_not_use(desk: Desk) -> None:
+    """EC2 takes the launch, and ends the instance as it starts."""
+    wanted, before = of(26, "key", gpu_type="a10g"), set(desk.world.nodes())
+    desk.world.report([wanted])
+    (name,) = set(desk.world.nodes()) - before
+    ends_as_it_starts(desk.world, name, "Client.InternalError", "Client error on launch")
+    desk.world.report([wanted])
+
+    told, status = desk.asked("why", "26"), desk.asked("status")
+
+    assert told[0] == status[0] == 3
+    for _, said in (told, status):
+        assert f"EC2 ended {name} as it started: Client.InternalError" in said
+        assert "`kms_key` in the cluster file" in said
 
 
 def test_an_agent_that_is_dead(desk: Desk) -> None:

@@ -4,12 +4,12 @@ The order of calls is the design: the epoch and every launch record are written 
 transaction before EC2 is asked for anything; a planner that lost that race stops there.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 
 from tidegate.core.model.drain_reason import code_of
-from tidegate.core.model.ec2 import Refusal, RefusalKind
+from tidegate.core.model.ec2 import Cure, Refusal, RefusalKind
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import (
     Launch,
@@ -249,15 +249,24 @@ class Applier:
         for action in actions:
             if isinstance(action, Rest):
                 refusal = Refusal(
-                    *(action.offering, RefusalKind.OTHER, action.code, action.reason),
+                    *(action.offering, RefusalKind.OTHER, action.code, action.reason, action.cure),
                     pool=action.pool,
                     template=action.template,
                     reservation=action.reservation,
                 )
-                known, factor = before.get(action.key), _rest_factor(action)
+                known, factor = _before(action, before, snapshot.now_s), _rest_factor(action)
                 broken[action.key] = rested(refusal, known, snapshot.now_s, timings, factor=factor)
         if broken:
             self.ledger.rest(*broken.values())
+
+
+def _before(action: Rest, known: Mapping[RestKey, Resting], now_s: float) -> Resting | None:
+    """What rested. An end that its event told counts once, with why EC2 says that it came."""
+    one = known.get(action.key)
+    is_the_same = action.cure is not Cure.NONE and one and one.code == action.code
+    if one and is_the_same and one.until_s > now_s:
+        return replace(one, failures=one.failures - 1)
+    return one
 
 
 def _rest_factor(action: Rest) -> float:

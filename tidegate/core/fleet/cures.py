@@ -6,7 +6,7 @@ A sentence for each `Cure`, with what to type or to write where.
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from tidegate.core.model.ec2 import Cure, Market, Offering
+from tidegate.core.model.ec2 import NO_KEY, NO_SNAPSHOT, Cure, Market, Offering
 from tidegate.core.model.resting import BOOT_FAILURES, Resting
 from tidegate.core.model.snapshot import Snapshot
 
@@ -30,6 +30,9 @@ _OF_STAGE: Mapping[str, Cure] = MappingProxyType(
     }
 )
 
+# By EC2's word for why it ended an instance as it started (`Instance.state_reason`).
+_OF_STATE: Mapping[str, Cure] = MappingProxyType({NO_KEY: Cure.KEY, NO_SNAPSHOT: Cure.IMAGE})
+
 # First letters of an instance type, market -> the quota that counts its vCPUs: code and name.
 # Source: Service Quotas, service code ec2 (list-service-quotas); P5 has a spot quota of its own.
 _QUOTAS: Mapping[tuple[str, bool], tuple[str, str]] = MappingProxyType(
@@ -49,6 +52,11 @@ _STANDARD = frozenset("acdhimrtz")
 def cure_of_stage(stage: str) -> Cure:
     """What a node needs whose boot failed in this stage."""
     return _OF_STAGE.get(stage, Cure.BOOT)
+
+
+def cure_of_state(state_reason: str) -> Cure:
+    """What a node needs that EC2 ended as it started; NONE: EC2 does not tell."""
+    return _OF_STATE.get(state_reason, Cure.NONE)
 
 
 def cure_of(resting: Resting) -> Cure:
@@ -81,6 +89,12 @@ _DOES: Mapping[Cure, str] = MappingProxyType(
         Cure.DISK: (
             "make the nodes' root volume as large as the image's snapshot: `root_gib` of the pool "
             "in the cluster file, then {deploy}"
+        ),
+        Cure.KEY: (
+            "let the planner use the KMS key of the node's disk: `kms_key` in the cluster file "
+            "before its first deployment, the key's policy on a cluster that runs "
+            "(docs/deploying.md, Keys); tidegate validate --live names the key, and whether spot "
+            "lacks a grant for it"
         ),
         Cure.TERMS: "accept the image's terms in AWS Marketplace (EC2's words hold the link)",
         Cure.ACCOUNT: (

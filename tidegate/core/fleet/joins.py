@@ -1,8 +1,11 @@
 """Nodes that came: what they are taken for, and what rests since they are no good."""
 
+from dataclasses import replace
+
+from tidegate.core.fleet.cures import cure_of_state
 from tidegate.core.fleet.members import Member
 from tidegate.core.model.cluster import Cluster
-from tidegate.core.model.ec2 import NO_ROOM_CODE, Instance
+from tidegate.core.model.ec2 import Cure, Instance
 from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.core.model.plan import Action, Rest
 from tidegate.core.model.resting import BOOT_FAILURES, ENDED_WHILE_BOOTING
@@ -30,21 +33,29 @@ def rest(record: NodeRecord, code: str, reason: str) -> Rest:
 
 def ended_while_booting(member: Member, snapshot: Snapshot) -> tuple[Rest, ...]:
     """A node that powers itself off would be bought again and again; its event may be lost. Where
-    EC2 says that it had no room it has refused, whatever it had answered.
+    EC2 says that it had no room it has refused, whatever it had answered. What else it says of an
+    end is told: the event does not say why.
     """
     record = member.record
     if record is None or record.ended_at_s is not None or record.is_orphan:
         return ()
+    why = member.instance.state_reason if member.instance else ""
+    cure = cure_of_state(why)
     if member.found_no_room:
-        said, codes = f"EC2 had no room for {record.instance_id} after all", {NO_ROOM_CODE}
-        found = Rest(record.offering, "", "", NO_ROOM_CODE, said, record.reservation)
+        code = why.partition(".")[2]
+        said, codes = f"EC2 had no room for {record.instance_id} after all", {code}
+        found = Rest(record.offering, "", "", code, said, record.reservation)
+    elif member.was_booting and cure is not Cure.NONE:
+        said, codes = f"EC2 ended {record.instance_id} as it started: {why}", {ENDED_WHILE_BOOTING}
+        found = replace(rest(record, ENDED_WHILE_BOOTING, said), cure=cure)
     elif record.phase is Phase.LAUNCHED:
         said, codes = "a node ended while it booted", {*BOOT_FAILURES}
         found = rest(record, ENDED_WHILE_BOOTING, said)
     else:
         return ()
     known = (each for each in snapshot.resting if each.key == found.key)
-    if any(each.until_s > snapshot.now_s and each.code in codes for each in known):
+    told = (each for each in known if each.code in codes and found.cure in (Cure.NONE, each.cure))
+    if any(each.until_s > snapshot.now_s for each in told):
         return ()
     return (found,)
 

@@ -177,6 +177,13 @@ def template_name(template_id: str, version: str) -> str:
 # Source: EC2 API, "Error codes for the Amazon EC2 API" and StateReason.
 NO_ROOM_CODE = "InsufficientInstanceCapacity"
 NO_ROOM = f"Server.{NO_ROOM_CODE}"
+# And as it ends what it has just started: no more disks for the account, a key that the caller may
+# not use, an image without its snapshot.
+# Sources: EC2 user guide, "Instance terminates immediately"; EC2 API, StateReason; AWS re:Post,
+# "KMS and IAM permissions to start an EC2 instance".
+NO_DISKS = "Client.VolumeLimitExceeded"
+NO_KEY = "Client.InternalError"
+NO_SNAPSHOT = "Client.InvalidSnapshot.NotFound"
 # The machine was shut down from within: by Tidegate's own watch on it, or by whoever is root there.
 SHUT_DOWN = "Client.InstanceInitiatedShutdown"
 
@@ -199,7 +206,8 @@ class Instance:
 
     @property
     def lacked_room(self) -> bool:
-        return self.state_reason == NO_ROOM
+        """For it or for its disk."""
+        return self.state_reason in (NO_ROOM, NO_DISKS)
 
     @property
     def has_ended_itself(self) -> bool:
@@ -279,6 +287,7 @@ class Cure(StrEnum):
     QUOTA = "quota"
     IMAGE = "image"
     DISK = "disk"
+    KEY = "key"
     TERMS = "terms"
     ACCOUNT = "account"
     RESERVATION = "reservation"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import field
 
-from tidegate.core.model.ec2 import Offering
+from tidegate.core.model.ec2 import Cure, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.idle_use import IdleUse
 from tidegate.core.model.ledger import Launch, NodeRecord, Phase
@@ -98,6 +98,7 @@ class Rest:
 
     `template`: the digest of what came; another one may be tried. "": nobody knows. `pool` "": for
     none, since EC2 had no room for what it had taken, in this `reservation` ("": in none).
+    `cure`: what it needs, as far as EC2's word of it tells.
     """
 
     offering: Offering
@@ -106,6 +107,7 @@ class Rest:
     code: str
     reason: str
     reservation: str = ""
+    cure: Cure = Cure.NONE
 
     @property
     def key(self) -> RestKey:
