@@ -55,7 +55,7 @@ def own_files(root: Path, folders: tuple[str, ...], *, without: tuple[str, ...])
 def _sources_below(folder: Path) -> Iterator[Path]:
     for at, folders, names in folder.walk():
         folders[:] = [each for each in folders if each != "__pycache__"]
-        yield from (at / name for name in names if name.endswith((".py", ".csv", ".yaml")))
+        yield from (at / name for name in names if name.endswith((".py", ".csv", ".yaml", ".txt")))
 
 
 def digest(root: Path, files: list[Path]) -> str:

@@ -7,7 +7,7 @@ from userdata.bundle import HERE, Bundle, Stage, pack, read, read_stage
 from userdata.stages import BAKED_STAGES, NODE_STAGES
 
 # What follows from what is found of a node: `tidegate findings` shows the same table.
-FINDINGS = HERE.parent / "tidegate" / "data" / "findings"
+FINDINGS = HERE.parent / "tidegate" / "data" / "findings.txt"
 
 _NODE_FILES = (
     *("checks.sh", "findings.sh"),

@@ -11,7 +11,7 @@ from threading import Barrier
 
 import pytest
 
-from cdk.wheels import cached
+from cdk.wheels import cached, own_files
 from tests.cdk.made import ROOT
 
 KEYS = """
@@ -85,3 +85,9 @@ def test_a_build_that_several_ask_for_at_once_is_made_once(tmp_path: Path) -> No
         assert [*pool.map(asked, range(4))] == ["whole"] * 4
     assert made == ["built-1.zip"]
     assert {each.name for each in tmp_path.iterdir()} == {"built-1.zip", "built.lock"}
+
+
+def test_each_table_is_among_what_a_change_builds_anew():
+    found = {path.name for path in own_files(ROOT, ("tidegate/data",), without=())}
+
+    assert found == {path.name for path in (ROOT / "tidegate" / "data").iterdir() if path.is_file()}

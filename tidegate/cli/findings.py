@@ -108,8 +108,8 @@ def page(rows: "Iterable[FindingRow]") -> str:
     lines = [
         "# What a node may be found to have",
         "",
-        "Made by `tidegate findings --markdown`: change `tidegate/data/findings`, which names the"
-        " sources, not this page.",
+        "Made by `tidegate findings --markdown`: change `tidegate/data/findings.txt`, which names"
+        " the sources, not this page.",
         "What the columns mean, and what is done with a sick node, is in `sick-nodes.md`.",
         "",
         "| finding | what it is | action | severity | retest | asked |",

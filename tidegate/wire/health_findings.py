@@ -1,4 +1,4 @@
-"""What a node may be found to have (`tidegate/data/findings`), and a site's own word on it."""
+"""What a node may be found to have (`tidegate/data/findings.txt`), and a site's own word on it."""
 
 import re
 from enum import StrEnum
@@ -48,7 +48,7 @@ class FindingRow:
 @cache
 def table() -> tuple[FindingRow, ...]:
     """In its order; several rows of the kernel's words may have one key. Read once per process."""
-    text = (files("tidegate") / "data" / "findings").read_text(encoding="utf-8")
+    text = (files("tidegate") / "data" / "findings.txt").read_text(encoding="utf-8")
     rows = (line.split(maxsplit=6) for line in text.splitlines() if not line.startswith("#"))
     return tuple(FindingRow(*row) for row in rows)
 

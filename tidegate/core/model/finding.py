@@ -28,7 +28,7 @@ BELIEVED_MAX = 32
 BELIEVED_MIN_OF_OTHERS = 5
 
 # The last brackets of a reason, as `(fatal; NVIDIA's remedy: reset, then a test; below nn-0a1b)`:
-# by the table of findings (tidegate/data/findings) and the place that EC2 tells, which the node
+# by the table of findings (tidegate/data/findings.txt) and the place that EC2 tells, which the node
 # knows. One of the version before tells no severity, and whose remedy it is where that is fatal.
 _SAID = re.compile(
     r".*\((?:(fatal|degraded); )?([^()]*)remedy: ([^();]+)(?:; below (nn-[0-9a-z]+))?\)", re.DOTALL
