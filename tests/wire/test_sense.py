@@ -115,6 +115,17 @@ def test_dates_of_reservations_are_those_that_ec2_could_have(
         ("SlurmdDebug", "debug2", ""),
         ("EnforcePartLimits", "maybe", "must be all or any or no"),
         ("EnforcePartLimits", "ALL", ""),
+        ("AccountingStorageEnforce", "limit", "limit: Slurm knows no such word, slurmctld would"),
+        ("AccountingStorageEnforce", "limit", "; did you mean limits?"),
+        ("AccountingStorageEnforce", "Associations,NoSteps", ""),
+        ("DebugFlags", "Backfill,gres", ""),
+        ("DebugFlags", "Backfil", "backfil: Slurm knows no such word"),
+        ("DebugFlags", "Metrics", "metrics: Slurm 23.11 does not know it, slurmctld would not"),
+        ("DebugFlags", "TimeCray", ""),
+        ("TaskPluginParam", "Autobind=threads,Cores", ""),
+        ("TaskPluginParam", "autobind=thread", "autobind=thread: Slurm knows no such word"),
+        ("TaskPluginParam", "cores,threads", "cores and threads: one of them alone, slurmctld"),
+        ("TaskPluginParam", "OOMKillStep", "oomkillstep: Slurm 23.11 does not know it"),
         ("SchedulerType", "backfill", ""),
         ("MaxJobCount", "0", "must be 1-4294967295, is 0: slurmctld would not start"),
         ("MaxArraySize", "0", ""),
@@ -154,6 +165,22 @@ def test_preemption_is_refused_where_slurmctld_ends_at_it(
         assert load(tmp_path, data).slurm.settings["PreemptMode"] == mode
         return
     assert [line for line in problems(tmp_path, data) if said in line]
+
+
+@pytest.mark.parametrize("value", ["95", "95.5", ".5", "5.", "1e2", "+12.5", "UNLIMITED"])
+def test_a_number_of_cgroup_conf_may_be_written_as_slurm_takes_it(
+    tmp_path: Path, value: str
+) -> None:
+    data = good({"slurm.cgroup.AllowedRAMSpace": value})
+
+    assert load(tmp_path, data).slurm.cgroup["AllowedRAMSpace"] == value
+
+
+@pytest.mark.parametrize("value", [".", "1e", "95%", "5.5.5", "all", "-1", "nan", "1e999"])
+def test_what_is_no_number_there_is_refused(tmp_path: Path, value: str) -> None:
+    (said,) = problems(tmp_path, good({"slurm.cgroup.AllowedRAMSpace": value}))
+
+    assert f"slurm.cgroup.AllowedRAMSpace must be a number, is {value}" in said
 
 
 @pytest.mark.parametrize("names", ["old[1-", "old]1[", "old[a-b]", "old[]"])

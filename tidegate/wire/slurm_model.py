@@ -26,7 +26,8 @@ _GUARDS = {
     "constraindevices": "jobs reach GPUs that they did not ask for",
     "constrainramspace": "a job that takes more memory than it has takes it from its neighbours",
 }
-_ASSOCIATIONS = {"associations", "limits", "qos", "safe", "wckeys", "all"}
+# 1 and 2: of old for associations and limits.
+_ASSOCIATIONS = {"associations", "limits", "qos", "safe", "wckeys", "all", "1", "2"}
 
 
 class SlurmModel(Section):

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from tidegate.core.model.frozen import frozen
 from tidegate.wire.problems import did_you_mean
 from tidegate.wire.slurm_numbers import slurm_number
+from tidegate.wire.slurm_words import why_words_end
 
 # Tidegate writes these lines itself: another value would cut head, nodes and agent apart.
 OWN_SETTINGS = frozenset(
@@ -108,7 +109,10 @@ _PLUGINS = {
 }
 # The one folder that is there on each head and belongs to slurmctld.
 _COMPLETIONS = re.compile(r"/var/log/slurm/[A-Za-z0-9_-][A-Za-z0-9._-]*")
-_DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+# Of what strtof() reads, all that is meant as a part of memory: also `.5`, `5.`, `1e2` and words.
+_DECIMAL = re.compile(
+    r"\+?([0-9]{1,9}(\.[0-9]{0,9})?|\.[0-9]{1,9})(e[+-]?[0-9]{1,2})?|unlimited|infinite"
+)
 YES_OR_NO = ("yes", "no", "true", "false", "up", "down", "1", "0")
 
 
@@ -195,7 +199,7 @@ def why_slurm_ends(name: str, value: str, version: str, file: str = "slurm.conf"
         return f"Slurm {version} does not know it, {ends}: it is there {when}; leave it out"
     if known.kind == "yes-no" and value.lower() not in YES_OR_NO:
         return f"must be yes or no, is {value}: {ends}"
-    if known.kind == "decimal" and not _DECIMAL.fullmatch(value):
+    if known.kind == "decimal" and not _DECIMAL.fullmatch(value.lower()):
         return f"must be a number, is {value}: {ends}"
     if words := _WORDS.get(name.lower()):
         plain = {each.rpartition("/")[2] for each in _listed(value.lower())}
@@ -203,6 +207,8 @@ def why_slurm_ends(name: str, value: str, version: str, file: str = "slurm.conf"
             return f"must be {' or '.join(words)}, is {value}: {ends}"
         if "priority" in plain and version < _FIRST_WITH_PRIORITY:
             return f"{value}: Slurm {version} knows no priority there, {ends}; leave it out"
+    if reason := why_words_end(name, value, version):
+        return reason
     if bits := _BITS.get(known.kind):
         number, least = slurm_number(value, bits), int(name.lower() in _AT_LEAST_ONE)
         if number is None or number < least:
