@@ -8,8 +8,9 @@ from bench.sacct_history import DAY_S, MONDAY_S, ran, text, tres
 from tidegate.cli.advice_table import table
 from tidegate.sim.advise.classes import ClassKey, Proposal, Silent
 from tidegate.sim.advise.fitting import on_its_gpus
-from tidegate.sim.advise.proof import Studied
-from tidegate.sim.advise.saving import saving_of
+from tidegate.sim.advise.moved import MOVED_S, moved
+from tidegate.sim.advise.proof import PLAYS, Studied
+from tidegate.sim.advise.saving import mean_saving, saving_of
 from tidegate.sim.advise.usage import parted, read_usage
 from tidegate.sim.replay.trace import read_trace
 from tidegate.sim.replay.world import Setting
@@ -211,3 +212,38 @@ def test_a_saving_that_hangs_on_one_day_is_not_sure():
     assert not lucky.is_sure
     assert saving_of(steady, dict.fromkeys(steady, 9.0)).is_sure
     assert saving_of({}, {}).usd == 0
+
+
+def test_of_several_plays_the_mean_counts_and_days_of_all_are_drawn():
+    one = dict.fromkeys(range(7), 10.0)
+
+    found = mean_saving([(one, dict.fromkeys(one, 8.0)), (one, dict.fromkeys(one, 6.0))])
+
+    assert found.usd == pytest.approx(21.0)
+    assert found.share == pytest.approx(0.3)
+    # As many days as one play has, each of which saves 2 or 4.
+    assert 14.0 <= found.low_usd < 21.0 < found.high_usd <= 28.0
+    alone = mean_saving([(one, dict.fromkeys(one, 8.0))])
+    assert (alone.low_usd, alone.high_usd) == pytest.approx((14.0, 14.0))
+
+
+def test_each_half_is_played_as_it_was_and_with_jobs_that_come_a_little_sooner_or_later():
+    held_out = usual().held_out
+
+    assert len(held_out.replays_usd) == PLAYS
+    assert held_out.replayed_usd == pytest.approx(sum(held_out.replays_usd) / PLAYS)
+
+
+def test_what_is_moved_are_the_same_jobs_within_a_minute_in_their_new_order():
+    lines = text(history())
+    runs = read_usage(lines, read_trace(lines), sums_gpus=True)
+    was = {run.job.job_id: run.job.submit_s for run in runs}
+
+    again = moved(runs, 1)
+
+    by_s = [run.job.submit_s - was[run.job.job_id] for run in again]
+    assert was.keys() == {run.job.job_id for run in again}
+    assert 0 < max(map(abs, by_s)) <= MOVED_S
+    assert [run.job.submit_s for run in again] == sorted(run.job.submit_s for run in again)
+    assert moved(runs, 0) == list(runs)
+    assert moved(runs, 1) == again != moved(runs, 2)

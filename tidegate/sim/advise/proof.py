@@ -2,10 +2,12 @@
 
 No second estimate is made: every figure is the difference of two replays. How sure it is follows
 from its days, drawn anew with replacement, and from a half of the history that was not learnt from.
+Of that half each figure is the mean of several plays, since one hangs on minutes.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from statistics import mean
 
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.frozen import frozen
@@ -26,7 +28,8 @@ from tidegate.sim.advise.fitting import (
     types,
     usd_of_cheapest,
 )
-from tidegate.sim.advise.saving import Saving, saving_of
+from tidegate.sim.advise.moved import moved
+from tidegate.sim.advise.saving import Played, Saving, mean_saving, saving_of
 from tidegate.sim.advise.usage import Ran
 from tidegate.sim.replay.outcome import Outcome, as_days
 from tidegate.sim.replay.run import replay
@@ -36,6 +39,8 @@ from tidegate.sim.replay.world import Setting
 # Fewer say nothing of how days differ.
 BILLED_DAYS_LEAST = 6
 CLASSES_MOST = 8
+# Each half is played so often, as it was and moved.
+PLAYS = 2
 
 type Progress = Callable[[int, int], None]
 
@@ -57,9 +62,9 @@ class Advice:
 class HeldOut:
     """What the first half of the history taught, played on the second one, which cost `usd`.
 
-    `predicted`: what the first half saved, for as much work of these classes as the second one has.
-    `misfits`: jobs of `jobs` that the smaller request would have ended; they are played twice as
-    long, with their old request.
+    `predicted`: what the first half saved, for as much work of these classes as the second one has;
+    `replayed_usd`: what the second one did, of `replays_usd` the mean. `misfits`: jobs of `jobs`
+    that the smaller request would have ended; they are played twice as long, with their old one.
     """
 
     classes: int
@@ -68,6 +73,7 @@ class HeldOut:
     usd: float
     predicted: Saving
     replayed_usd: float
+    replays_usd: tuple[float, ...]
     misfits: int
     jobs: int
 
@@ -216,28 +222,31 @@ class Studied:
         tried = [run for run in second if key_of(run) in taught]
         if not learnt or not tried:
             return None, set()
-        days_of = [
-            self._play(jobs).days
-            for jobs in (
-                [run.job for run in first],
-                self._changed(first, learnt),
-                [run.job for run in second],
-                self._changed(second, learnt, is_hidden=True),
-            )
-        ]
-        usd = [sum(each.values()) for each in days_of]
+        teaches = [self._both(moved(first, move), learnt) for move in range(PLAYS)]
+        hidden = [self._both(moved(second, move), learnt, is_hidden=True) for move in range(PLAYS)]
+        usd = mean(sum(before.values()) for before, _ in hidden)
         work = [self._whole_nodes_usd(learnt, _hours(half)) for half in (first, second)]
-        scale = work[1] / work[0] if min(work) > 0 else usd[2] / max(usd[0], 0.01)
+        taught_usd = mean(sum(before.values()) for before, _ in teaches)
+        scale = work[1] / work[0] if min(work) > 0 else usd / max(taught_usd, 0.01)
+        replayed = [sum(before.values()) - sum(after.values()) for before, after in hidden]
         return HeldOut(
             classes=len({key_of(run) for run in tried}),
             first_days=days // 2,
             second_days=days - days // 2,
-            usd=usd[2],
-            predicted=saving_of(days_of[0], days_of[1], self.setting.seed).times(scale, usd[2]),
-            replayed_usd=usd[2] - usd[3],
+            usd=usd,
+            predicted=mean_saving(teaches, self.setting.seed).times(scale, usd),
+            replayed_usd=mean(replayed),
+            replays_usd=tuple(replayed),
             misfits=sum(not _of(run, learnt).holds(run) for run in tried),
             jobs=len(tried),
         ), taught
+
+    def _both(
+        self, runs: Sequence[Ran], learnt: Sequence[Proposal], *, is_hidden: bool = False
+    ) -> Played:
+        """As they were, and with smaller requests."""
+        before = self._play([run.job for run in runs])
+        return before.days, self._play(self._changed(runs, learnt, is_hidden=is_hidden)).days
 
     def _changed(
         self, runs: Iterable[Ran], found: Sequence[Proposal], *, is_hidden: bool = False

@@ -1,6 +1,6 @@
 """How much less one replay cost than another, and how sure that is: by days, drawn anew."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from random import Random
 
 from tidegate.core.model.frozen import frozen
@@ -34,20 +34,34 @@ class Saving:
         return Saving(*usd, *(each / cost_usd if cost_usd else 0.0 for each in usd))
 
 
+type Played = tuple[Mapping[int, float], Mapping[int, float]]
+"""USD by day of two replays, as it was and with smaller requests."""
+
+
 def saving_of(before: Mapping[int, float], after: Mapping[int, float], seed: int = 0) -> Saving:
     """The difference of two replays, USD by day; the same seed draws the same days."""
-    days = sorted({*before, *after})
-    pairs = [(before.get(day, 0.0), after.get(day, 0.0)) for day in days]
+    return mean_saving([(before, after)], seed)
+
+
+def mean_saving(plays: Sequence[Played], seed: int = 0) -> Saving:
+    """The same of several plays of one history: their mean, and days drawn from all of them, as
+    many as one play has.
+    """
+    pairs = [
+        (before.get(day, 0.0), after.get(day, 0.0))
+        for before, after in plays
+        for day in sorted({*before, *after})
+    ]
     chance = Random(f"days {seed}")
     drawn = []
     for _ in range(DRAWS):
-        some = chance.choices(pairs, k=len(pairs))
+        some = chance.choices(pairs, k=-(-len(pairs) // len(plays)))
         drawn.append((sum(b - a for b, a in some), sum(b for b, _ in some)))
     usd = sorted(saved for saved, _ in drawn)
     shares = sorted(saved / cost if cost else 0.0 for saved, cost in drawn)
     at = [int(TAIL * (DRAWS - 1)), int((1 - TAIL) * (DRAWS - 1))]
-    cost = sum(before.values())
-    saved = cost - sum(after.values())
+    cost = sum(before for before, _ in pairs) / len(plays)
+    saved = cost - sum(after for _, after in pairs) / len(plays)
     low, high = (usd[each] for each in at)
     low_share, high_share = (shares[each] for each in at)
     return Saving(saved, low, high, saved / cost if cost else 0.0, low_share, high_share)
