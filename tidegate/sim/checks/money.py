@@ -128,8 +128,8 @@ class PlansPayWhatRuns(Check):
             rates = [plan.rates[of] for of in seen.values() if of in plan.rates]
             if paid > most + PAID_SLACK_USD:
                 raise self.broken(f"{plan.name} pays {paid:.4f} USD per hour of {most:.4f}")
-            if len(nodes) < len(seen) or hidden:
-                continue  # what ends, or what EC2 does not show, may have used it
+            if len(nodes) < len(seen) or hidden or snapshot.in_doubt:
+                continue  # what ends, is in doubt, or is not shown by EC2 may have used it
             could = min(most, sum(rate.usd_per_hour for rate in rates))
             if paid < could - PAID_SLACK_USD:
                 raise self.broken(f"{plan.name} pays {paid:.4f} USD per hour, could {could:.4f}")
