@@ -271,5 +271,6 @@ def test_the_budget_for_a_move_that_has_no_place_lets_an_idle_node_go() -> None:
 
 
 def test_why_says_that_it_moves_and_what_that_saves() -> None:
-    assert "it moves to spot, which saves 2." in why(running())
+    assert "it moves to spot as soon as limits and budgets allow it" in why(running())
+    assert "nodes are there, which saves 2." in why(running())
     assert "until its end" in why(running())

@@ -73,4 +73,7 @@ def _moves(job: Job, snapshot: Snapshot) -> str:
     found = Moving(snapshot, fleet, OfferGroups(snapshot)).about(job)
     if isinstance(found, str):
         return f"it stays there: {found}"
-    return f"it moves to spot, which saves {found.saves_usd:.2f} USD until its end"
+    return (
+        "it moves to spot as soon as limits and budgets allow it and nodes are there, which saves "
+        f"{found.saves_usd:.2f} USD until its end"
+    )
