@@ -27,26 +27,28 @@ def test_it_is_off_by_default_and_of_pools_with_gpus(tmp_path: Path) -> None:
     assert found == IdleCheck("ci", found.pools, 8.0)
 
 
-def test_the_example_of_the_documents_is_sound(tmp_path: Path) -> None:
+def documented() -> list[dict[str, Any]]:
+    """The examples of the documents, in their order."""
     text = (Path(__file__).parents[2] / "docs" / "sick-nodes.md").read_text()
-    found = yaml.safe_load(text.split("```yaml\n")[1].split("```")[0])
+    found = [yaml.safe_load(part.split("```")[0]) for part in text.split("```yaml\n")[1:]]
+    return [each["idle_check"] | {"pools": ["t4"]} for each in found if "idle_check" in each]
 
-    file = load(tmp_path, good({"idle_check": found["idle_check"] | {"pools": ["t4"]}}))
+
+def test_the_example_of_the_documents_is_sound(tmp_path: Path) -> None:
+    file = load(tmp_path, good({"idle_check": documented()[0]}))
 
     assert file.cluster.idle_check == IdleCheck("ci", ("t4",), 16.0)
 
 
 def test_that_of_pairs_and_the_recipe_for_dcgmi_are_sound(tmp_path: Path) -> None:
-    text = (Path(__file__).parents[2] / "docs" / "sick-nodes.md").read_text()
-    pair, dcgmi = (part.split("```")[0] for part in text.split("```yaml\n")[2:4])
-    found = yaml.safe_load(pair)["idle_check"] | {"pools": ["t4"], "user": "ci", "script": "/a/b"}
+    _, pair, dcgmi = documented()
+    found = pair | {"user": "ci", "script": "/a/b"}
 
     file = load(tmp_path, good({"idle_check": found}))
 
     assert file.cluster.idle_check is not None
     assert file.cluster.idle_check.pair == PairCheck(1_209_600.0, 600.0)
-    again = yaml.safe_load(dcgmi)["idle_check"] | {"pools": ["t4"]}
-    assert load(tmp_path, good({"idle_check": again})).cluster.idle_check is not None
+    assert load(tmp_path, good({"idle_check": dcgmi})).cluster.idle_check is not None
 
 
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {

@@ -3,7 +3,6 @@
 Reads only. Errors of every method: Throttled, NotAuthorized. None: there is no such thing.
 """
 
-import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -15,6 +14,7 @@ from tidegate.adapters.aws_errors import aws_call, is_missing, tolerating
 from tidegate.core.model.alarms import SeenAlarm
 from tidegate.core.model.ec2 import CLUSTER_TAG
 from tidegate.core.model.frozen import frozen
+from tidegate.wire.finite import parse_json
 
 # EC2 takes at most 200 values in a filter (API reference, DescribeInstanceTypeOfferings).
 MAX_VALUES = 200
@@ -148,7 +148,7 @@ class Account:
     def session_preferences(self) -> Mapping[str, Any]:
         """What the account asks of shells by Session Manager; nothing where it never said."""
         answer = self._ask(lambda: self.clients("ssm").get_document(Name=SESSIONS))
-        return dict(json.loads(answer["Content"]).get("inputs", {})) if answer else {}
+        return dict(parse_json(answer["Content"]).get("inputs", {})) if answer else {}
 
     def has_role(self, name: str) -> bool:
         return self._ask(lambda: self.clients("iam").get_role(RoleName=name)) is not None

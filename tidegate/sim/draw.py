@@ -105,8 +105,7 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
     cluster = draw_moves.with_spot(moves, cluster, ON_DEMAND_USD) if is_moving else cluster
     cluster = _letting_go(leaving, cluster)
     cluster = draw_stopped.with_stopped(stops, cluster, ON_DEMAND_USD) if is_stopping else cluster
-    cluster = with_budget(stream(seed, "budget"), cluster)
-    cluster = with_waiting(stream(seed, "waiting"), cluster)
+    cluster = with_waiting(stream(seed, "waiting"), with_budget(stream(seed, "budget"), cluster))
     cluster, prepaid = draw_stopped.with_kept(seed, cluster), stream(seed, "prepaid")
     arrivals = _arrivals(seed, cluster, size, safety_s, is_tight=is_tight)
     cluster, arrivals = with_idle_gpus(stream(seed, "idle gpus"), cluster, arrivals)

@@ -61,7 +61,9 @@ class Allowance:
         self._undecided.discard(name)
         return True
 
-    def take_all(self, nodes: Sequence[Member], reason: DisruptionReason) -> Sequence[Member] | None:
+    def take_all(
+        self, nodes: Sequence[Member], reason: DisruptionReason
+    ) -> Sequence[Member] | None:
         """Let all of these nodes go or none; those that take a place which they had not yet.
 
         None: not all may.
