@@ -11,6 +11,7 @@ from tidegate.core.model.ec2 import (
     NO_KEY,
     NO_ROOM,
     NO_SNAPSHOT,
+    RECLAIMED,
     Cure,
     InstanceState,
     Market,
@@ -284,3 +285,15 @@ def test_an_end_that_ec2_gives_no_reason_for_is_a_boot_that_failed() -> None:
     (made,) = rests(world)
     assert (made.code, made.message) == ("EndedWhileBooting", "a node ended while it booted")
     assert made.cure is Cure.NONE
+
+
+def test_a_boot_that_ec2_cuts_short_by_taking_the_node_back_is_no_failure() -> None:
+    """Its notice never came, and the event of its end did not either: Describe says why."""
+    world, name = booting()
+    is_ended(world, name, RECLAIMED)
+
+    world.look()
+
+    (made,) = rests(world)
+    assert (made.code, made.pool, made.failures) == ("spot interruption", "", 1)
+    assert not any(each.failed for each in world.ledger.all_pool_history.values())

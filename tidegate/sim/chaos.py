@@ -246,7 +246,7 @@ class Chaos:
             self.note("spot")
             for tell in self.on_reclaim:
                 tell(instance_id)
-            world.compute.end(instance_id)
+            world.compute.end(instance_id, is_reclaim=True)
 
         def give() -> None:
             if world.compute.is_live(instance_id) and (given or not self.is_over):

@@ -7,6 +7,7 @@ from tidegate.core.model.cluster import Reservation
 from tidegate.core.model.ec2 import (
     LAUNCH_TAG,
     POOL_TAG,
+    RECLAIMED,
     TEMPLATE_TAG,
     FleetRequest,
     FleetResult,
@@ -238,11 +239,13 @@ class SimCompute:
         """Describe leaves this one out for a while: EC2 is eventually consistent."""
         self._hidden_until_s[instance_id] = self.clock.now_s() + seconds
 
-    def end(self, instance_id: str) -> None:
-        """End an instance as EC2 does on a reclaim; unknown and ended ones are no error."""
+    def end(self, instance_id: str, *, is_reclaim: bool = False) -> None:
+        """End an instance; unknown and ended ones are no error. Of spot it says that it took it."""
         if not self.is_live(instance_id):
             return
-        ended = replace(self.everything[instance_id], state=InstanceState.TERMINATED)
+        one = self.everything[instance_id]
+        why = RECLAIMED if is_reclaim and one.offering.market is Market.SPOT else ""
+        ended = replace(one, state=InstanceState.TERMINATED, state_reason=why)
         self.put(ended)
         left = self.prepaid.held.pop(instance_id, None)
         self.ended_at_s[instance_id] = self.clock.now_s()

@@ -227,7 +227,7 @@ class SimWorld:
         now_s = self.clock.now_s()
         self.announce(SpotInterruption(instance_id, now_s))
         reclaim_at_s = now_s + self.cluster.timings.spot_notice_s
-        self.at(reclaim_at_s, lambda: self.compute.end(instance_id))
+        self.at(reclaim_at_s, lambda: self.compute.end(instance_id, is_reclaim=True))
 
     def announce(self, news: News) -> None:
         """The news alone reach the interruption function now."""

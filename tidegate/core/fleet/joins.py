@@ -8,7 +8,7 @@ from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import Cure, Instance
 from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.core.model.plan import Action, Rest
-from tidegate.core.model.resting import BOOT_FAILURES, ENDED_WHILE_BOOTING
+from tidegate.core.model.resting import BOOT_FAILURES, ENDED_WHILE_BOOTING, LOSS, TAKEN_BACK
 from tidegate.core.model.slurm import Node
 from tidegate.core.model.snapshot import Snapshot
 
@@ -33,8 +33,8 @@ def rest(record: NodeRecord, code: str, reason: str) -> Rest:
 
 def ended_while_booting(member: Member, snapshot: Snapshot) -> tuple[Rest, ...]:
     """A node that powers itself off would be bought again and again; its event may be lost. Where
-    EC2 says that it had no room it has refused, whatever it had answered. What else it says of an
-    end is told: the event does not say why.
+    EC2 says that it had no room it has refused, whatever it had answered; where it took the node
+    back nobody failed. What else it says of an end is told: the event does not say why.
     """
     record = member.record
     if record is None or record.ended_at_s is not None or record.is_orphan:
@@ -45,6 +45,9 @@ def ended_while_booting(member: Member, snapshot: Snapshot) -> tuple[Rest, ...]:
         code = why.partition(".")[2]
         said, codes = f"EC2 had no room for {record.instance_id} after all", {code}
         found = Rest(record.offering, "", "", code, said, record.reservation)
+    elif member.was_booting and member.instance and member.instance.is_reclaimed:
+        said, codes = LOSS, {TAKEN_BACK}
+        found = Rest(record.offering, "", "", TAKEN_BACK, said)
     elif member.was_booting and cure is not Cure.NONE:
         said, codes = f"EC2 ended {record.instance_id} as it started: {why}", {ENDED_WHILE_BOOTING}
         found = replace(rest(record, ENDED_WHILE_BOOTING, said), cure=cure)

@@ -12,7 +12,7 @@ from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.core.model.orders import Order, OrderKind
-from tidegate.core.model.resting import TAKEN_BACK, Resting, rest_s
+from tidegate.core.model.resting import LOSS, TAKEN_BACK, Resting, rest_s
 from tidegate.core.model.slurm import RUNNING_STATES, Job, Reading
 
 # `sbatch --comment=tidegate:ckpt=USR1@20`: send USR1 at once, requeue 20 s later. "B:" before
@@ -136,7 +136,7 @@ def after_loss(
     until_s = now_s + rest_s(losses, timings)
     if before is not None and before.until_s >= until_s:
         return None
-    return Resting(offering, until_s, losses, TAKEN_BACK, "EC2 reclaims instances here")
+    return Resting(offering, until_s, losses, TAKEN_BACK, LOSS)
 
 
 def saves(

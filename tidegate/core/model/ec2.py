@@ -184,6 +184,8 @@ NO_ROOM = f"Server.{NO_ROOM_CODE}"
 NO_DISKS = "Client.VolumeLimitExceeded"
 NO_KEY = "Client.InternalError"
 NO_SNAPSHOT = "Client.InvalidSnapshot.NotFound"
+# EC2 has taken a spot instance back.
+RECLAIMED = "Server.SpotInstanceTermination"
 # The machine was shut down from within: by Tidegate's own watch on it, or by whoever is root there.
 SHUT_DOWN = "Client.InstanceInitiatedShutdown"
 
@@ -208,6 +210,11 @@ class Instance:
     def lacked_room(self) -> bool:
         """For it or for its disk."""
         return self.state_reason in (NO_ROOM, NO_DISKS)
+
+    @property
+    def is_reclaimed(self) -> bool:
+        """EC2 says so, also where its notice never came."""
+        return self.state_reason == RECLAIMED
 
     @property
     def has_ended_itself(self) -> bool:

@@ -6,6 +6,7 @@ from tidegate.core.model.frozen import frozen
 
 # The code of an offering's rest after EC2 took a node back.
 TAKEN_BACK = "spot interruption"
+LOSS = "EC2 reclaims instances here"
 
 # Why an offering rests that EC2 gave: what came of it was no good.
 BOOT_FAILED, ENDED_WHILE_BOOTING = "BootstrapFailed", "EndedWhileBooting"
