@@ -4,6 +4,7 @@ Source of what replaces what: the CloudFormation resource reference, "Update req
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
@@ -125,6 +126,17 @@ NO_ADDRESS = (
 )
 
 
+RULES = frozenset({"AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress"})
+# CloudFormation makes what is new before it deletes what goes, and EC2 has a rule only once: the
+# new one is refused (InvalidPermission.Duplicate), or taken to be made and deleted with the old
+# one. Sources: aws-cloudformation/cloudformation-coverage-roadmap#612; persol-serverworks.co.jp,
+# "SecurityGroup" (2023), and jlordiales.me (2018), of rules that were gone after an update.
+SAME_RULE = (
+    "EC2 has this rule as {old} already, which goes with this deployment: it would fail, or leave "
+    "the group without the rule. Deploy first without what needs it, then with it"
+)
+
+
 @frozen
 class Change:
     """`properties`: those that differ; none when the whole resource comes or goes. `loss`: of
@@ -218,6 +230,12 @@ def changes(before: Template, after: Template) -> list[Change]:
         Change(Effect.ADDED, name, str(new[name]["Type"])) for name in new.keys() - old.keys()
     ]
     found += _of_both(old, new)
+    found = [
+        replace(each, loss=_same_rule(each.logical_id, old, new))
+        if each.kind in RULES and each.effect in (Effect.ADDED, Effect.REPLACED)
+        else each
+        for each in found
+    ]
     order = list(Effect)
     return sorted(found, key=lambda each: (order.index(each.effect), each.logical_id))
 
@@ -255,6 +273,19 @@ def _change(
         return Change(Effect.RESTARTED, name, kind, differ)
     loss = NO_ADDRESS if _becomes_public(kind, before, after) else ""
     return Change(Effect.CHANGED, name, kind, differ, loss) if differ else None
+
+
+def _same_rule(name: str, old: Resources, new: Resources) -> str:
+    """A rule of a security group that another name has until now, and not any more."""
+    what = _without_words(new[name])
+    had = (each for each in old if each != name and _without_words(old[each]) == what)
+    found = sorted(each for each in had if each not in new or _without_words(new[each]) != what)
+    return SAME_RULE.format(old=found[0]) if found else ""
+
+
+def _without_words(rule: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    properties = rule.get("Properties", {})
+    return str(rule["Type"]), {k: v for k, v in properties.items() if k != "Description"}
 
 
 def _becomes_public(kind: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
