@@ -203,7 +203,7 @@ class Functions(Construct):
             *statements.launch(
                 self,
                 cluster=cluster,
-                subnets=list(around.network.subnets_of_nodes.values()),
+                subnets=_node_subnets(around),
                 group_ids=[
                     around.network.node_group_id,
                     *sorted({g for each in around.file.security_groups.values() for g in each}),
@@ -282,6 +282,13 @@ class Functions(Construct):
         )
 
 
+def _node_subnets(around: Around) -> Sequence[str]:
+    """Those into which nodes are launched, each once."""
+    file, shared = around.file, around.network.subnets
+    places = ((pool.name, zone) for pool in file.cluster.pools for zone in pool.zones)
+    return list(dict.fromkeys(each for place in places for each in file.subnets_of(*place, shared)))
+
+
 def _environment(around: Around) -> dict[str, str]:
     queues, storage = around.queues, around.storage
     return {
@@ -289,7 +296,7 @@ def _environment(around: Around) -> dict[str, str]:
         "POWERTOOLS_LOG_LEVEL": "INFO",
         **environment(
             templates=around.nodes.templates,
-            subnets=around.network.subnets_of_nodes,
+            subnets={zone: around.network.subnets[zone] for zone in around.file.zones},
             placement_groups=around.nodes.placement_groups,
             cluster_bucket=around.cluster_asset.s3_bucket_name,
             cluster_key=around.cluster_asset.s3_object_key,

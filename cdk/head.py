@@ -117,7 +117,7 @@ class Head(Construct):
             image=image,
             instance_type=file.head.instance_type,
             root_gib=file.head.root_gib,
-            subnet_id=network.subnets[file.head_zone],
+            subnet_id=network.head_subnet,
             group_ids=[network.head_group_id, *file.head.security_groups],
             profile=profile,
             user_data=user_data,

@@ -75,7 +75,7 @@ class Login(Construct):
                 image=image,
                 instance_type=file.login.instance_type,
                 root_gib=file.login.root_gib,
-                subnet_id=network.subnets[file.login_zone],
+                subnet_id=network.login_subnet,
                 group_ids=[network.login_group_id, *file.login.security_groups],
                 profile=profile,
                 user_data=user_data,

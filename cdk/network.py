@@ -18,15 +18,17 @@ SSH_PORT = 22
 
 
 class Network(Construct):
-    """Subnets by zone, and security groups that let nobody in from outside.
+    """Subnets, and security groups that let nobody in from outside.
 
+    `subnets`: by zone, of machines that name none of their own and of what the zone shares.
     `route_out`: what must be there before an instance may boot, since its first boot needs
     AWS's APIs and its files.
     """
 
     vpc_id: str
     subnets: Mapping[str, str]
-    subnets_of_nodes: Mapping[str, str]
+    head_subnet: str
+    login_subnet: str
     head_group_id: str
     node_group_id: str
     file_group_id: str
@@ -43,7 +45,9 @@ class Network(Construct):
         else:
             self._own = vpc = Vpc(self, "Own", file=file)
             self.vpc_id, self.subnets, self.route_out = vpc.vpc_id, vpc.subnets, vpc.route_out
-        self.subnets_of_nodes = {zone: self.subnets[zone] for zone in file.zones}
+        self.head_subnet = file.head.subnet or self.subnets[file.head_zone]
+        login = file.login.subnet if file.login else None
+        self.login_subnet = login or self.subnets[file.login_zone]
         name, existing = file.cluster.name, file.existing
         self.node_group_id = self.group(self, "NodeGroup", f"nodes of cluster {name}")
         self.head_group_id = (

@@ -49,7 +49,8 @@ class CapacityModel:
     """What the local EC2 still sells: everything, but for what is `dry`, `limited` or `refused`.
 
     `limited`: how many more of an offering there are; each launch takes one away.
-    `refused`: with this code and these words, whatever there is of it.
+    `refused`: with this code and these words, whatever there is of it. `full_subnets`: those
+    without a free address.
     `snapshot_gib`: the root snapshot of an image; that of an image not named fits everywhere.
     `listed_after_s`: how long an instance is missing in answers of DescribeInstances by filter.
     Source: EC2 developer guide, "Eventual consistency".
@@ -58,6 +59,7 @@ class CapacityModel:
     dry: set[Offering] = field(default_factory=set)
     limited: dict[Offering, int] = field(default_factory=dict)
     refused: dict[Offering, tuple[str, str]] = field(default_factory=dict)
+    full_subnets: set[str] = field(default_factory=set)
     snapshot_gib: dict[str, int] = field(default_factory=dict)
     listed_after_s: float = 0.0
     listed_at_s: dict[str, float] = field(default_factory=dict)
@@ -148,6 +150,9 @@ class CapacityFleet(Fleet):
             if offering in self.model.refused:
                 self.shortfalls.append(Shortfall(spec, *self.model.refused[offering]))
                 continue
+            if spec.subnet_id in self.model.full_subnets:
+                self.shortfalls.append(_no_address(spec))
+                continue
             count = min(wanted, self.model.room(offering) - used.get(offering, 0))
             if count:
                 taken[spec] = count
@@ -198,6 +203,15 @@ def _out_of(spec: SpotFleetLaunchSpec, offering: Offering) -> Shortfall:
         f"Availability Zone you requested ({offering.zone})."
     )
     return Shortfall(spec, "InsufficientInstanceCapacity", words)
+
+
+def _no_address(spec: SpotFleetLaunchSpec) -> Shortfall:
+    """Source: aws/karpenter-provider-aws#3380."""
+    words = (
+        f"There are not enough free addresses in subnet '{spec.subnet_id}' to satisfy the "
+        "requested number of instances."
+    )
+    return Shortfall(spec, "InsufficientFreeAddressesInSubnet", words)
 
 
 def _error(shortfall: Shortfall, fleet: CapacityFleet) -> dict[str, Any]:

@@ -78,7 +78,11 @@ class StackWorld:
 
     @property
     def head_id(self) -> str:
-        (found,) = self.deployment.physical_ids("AWS::EC2::Instance")
+        (found,) = (
+            physical
+            for name, (kind, physical) in self.deployment.resources.items()
+            if kind == "AWS::EC2::Instance" and name.startswith("HeadInstance")
+        )
         return found
 
     @property

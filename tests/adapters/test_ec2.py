@@ -213,6 +213,24 @@ def test_an_override_that_failed_twice_is_refused_once(compute: Ec2Compute, stub
     assert [one.offering for one in result.refusals] == [OFFERING_B]
 
 
+def test_a_full_subnet_is_named_where_ec2_says_it_of_one_override_and_of_the_call(
+    compute: Ec2Compute, stub: Stubber
+) -> None:
+    code = "InsufficientFreeAddressesInSubnet"
+    overrides = {"InstanceType": "g4dn.xlarge", "SubnetId": "subnet-b"}
+    full = {"LaunchTemplateAndOverrides": {"Overrides": overrides}, "ErrorCode": code}
+    short = {**full, "ErrorCode": "InsufficientInstanceCapacity"}
+    stub.add_response("create_fleet", {"Errors": [full]})
+    stub.add_response("create_fleet", {"Errors": [short]})
+    stub.add_client_error("create_fleet", code)
+
+    of_one, of_none, of_all = (compute.create_fleet(request()).refusals for _ in range(3))
+
+    assert [(each.offering, each.subnet) for each in of_one] == [(OFFERING_B, "subnet-b")]
+    assert [each.subnet for each in of_none] == [""]
+    assert [each.subnet for each in of_all] == ["subnet-a", "subnet-b"]
+
+
 def test_the_zone_of_an_instance_is_that_of_its_subnet(compute: Ec2Compute, stub: Stubber) -> None:
     entry = {
         "LaunchTemplateAndOverrides": {

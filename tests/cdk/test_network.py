@@ -106,6 +106,29 @@ def test_endpoints_are_open_to_head_and_nodes_on_https_only(tmp_path):
     assert endpoint["SubnetIds"] == ["subnet-0a1b2c3d"]
 
 
+def test_head_and_login_nodes_in_a_public_subnet_and_nodes_in_private_ones_of_its_zone(tmp_path):
+    public = {"zone": "us-east-1a", "subnet": "subnet-0a1b2c40"}
+    pools = dev_file()["pools"]
+    more = {"us-east-1a": ["subnet-0a1b2c41", "subnet-0a1b2c42"]}
+    pools["t4"] = {**pools["t4"], "zones": ["us-east-1a", "us-east-1b"], "subnets": more}
+    pools["a10g"] = {**pools["a10g"], "zones": ["us-east-1b"]}
+    made = cluster(tmp_path, network=NETWORK, head=public, login=public, pools=pools)
+
+    machines = made.all("AWS::EC2::Instance")
+    assert [each["SubnetId"] for each in machines] == ["subnet-0a1b2c40"] * 2
+    # EFS takes one mount target of a file system in each zone.
+    targets = made.all("AWS::EFS::MountTarget")
+    assert {each["SubnetId"] for each in targets} == {"subnet-0a1b2c3d", "subnet-0a1b2c3e"}
+    planner = made.named("FunctionsPlanner", "AWS::Lambda::Function")
+    told = planner["Environment"]["Variables"]["TIDEGATE_SUBNETS"]
+    assert json.loads(told) == NETWORK["subnets"]
+    policies = made.named("FunctionsPlannerRole", "AWS::IAM::Role")["Policies"]
+    statements = policies[0]["PolicyDocument"]["Statement"]
+    (asked,) = [each["Resource"] for each in statements if each["Sid"] == "FleetOf"]
+    launched_into = re.findall(r"subnet/(\S+)", " ".join(map(joined, asked)))
+    assert sorted(launched_into) == ["subnet-0a1b2c3e", "subnet-0a1b2c41", "subnet-0a1b2c42"]
+
+
 def test_head_and_nodes_are_told_the_proxy(tmp_path):
     proxy = {"url": "http://proxy.example:3128", "no_proxy": ["files.example"]}
     made = cluster(tmp_path, network={**NETWORK, "proxy": proxy})

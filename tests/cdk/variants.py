@@ -20,6 +20,7 @@ OWN_NETWORK = {
     "vpc": "vpc-0a1b2c3d",
     "subnets": {"us-east-1a": "subnet-0a1b2c3d", "us-east-1b": "subnet-0a1b2c3e"},
 }
+PUBLIC = "subnet-0a1b2c3f"
 BLOCK = {
     "id": "cr-0a1b2c3d",
     "kind": "capacity-block",
@@ -123,7 +124,9 @@ VARIANTS: Mapping[str, File] = {
     "existing head": _read(ROOT / "docs" / "example-app" / "old-cluster.yaml"),
     "own network": dev_file(
         network=OWN_NETWORK,
-        login={"security_groups": ["sg-0a1b2c3e"]},
+        head={"zone": "us-east-1a", "subnet": PUBLIC},
+        login={"zone": "us-east-1a", "subnet": PUBLIC, "security_groups": ["sg-0a1b2c3e"]},
+        pools=_with_t4(subnets={"us-east-1a": ["subnet-0a1b2c3d", "subnet-0a1b2c40"]}),
         file_systems=[
             {"directory": "/more", "efs": "fs-0a1b2c3d"},
             {"directory": "/lake", "s3": "lake/raw"},

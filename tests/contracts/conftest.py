@@ -27,6 +27,7 @@ def names(cloud: LocalCloud) -> CloudNames:
     """A cluster of its own for each test: nothing in the cloud is shared but the market."""
     cloud.capacity.dry.clear()
     cloud.capacity.limited.clear()
+    cloud.capacity.full_subnets.clear()
     return create_resources(cloud, f"c{next(NUMBERS)}")
 
 

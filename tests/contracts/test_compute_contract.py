@@ -37,6 +37,10 @@ class Ec2(Protocol):
 
     def limit(self, offering: Offering, left: int) -> None: ...
 
+    def fill(self, zone: str) -> str:
+        """The zone's subnet has no free address any more; its id."""
+        ...
+
     def request(
         self, *offerings: Offering, count: int = 1, min_count: int = 0, token: str = "token"
     ) -> FleetRequest: ...
@@ -48,6 +52,11 @@ class SimEc2:
 
     def limit(self, offering: Offering, left: int) -> None:
         self.compute.shortages[offering] = left
+
+    def fill(self, zone: str) -> str:
+        subnet_id = {A: "subnet-a", B: "subnet-b"}[zone]
+        self.compute.full_subnets.add(subnet_id)
+        return subnet_id
 
     def request(
         self, *offerings: Offering, count: int = 1, min_count: int = 0, token: str = "token"
@@ -70,6 +79,10 @@ class MotoEc2:
 
     def limit(self, offering: Offering, left: int) -> None:
         self.cloud.capacity.limited[offering] = left
+
+    def fill(self, zone: str) -> str:
+        self.cloud.capacity.full_subnets.add(self.names.subnets[zone])
+        return self.names.subnets[zone]
 
     def request(
         self, *offerings: Offering, count: int = 1, min_count: int = 0, token: str = "token"
@@ -227,6 +240,18 @@ def test_a_fleet_may_come_in_part(ec2: Ec2) -> None:
 
     assert offerings(result) == [T4_A, T4_A]
     assert refused(result) == {T4_A}
+
+
+def test_a_full_subnet_is_refused_as_such_and_named(ec2: Ec2) -> None:
+    full = ec2.fill(A)
+
+    result = ec2.compute.create_fleet(ec2.request(T4_A, T4_B, count=2))
+
+    assert offerings(result) == [T4_B] * 2
+    (refusal,) = result.refusals
+    assert (refusal.offering, refusal.kind) == (T4_A, RefusalKind.SUBNET)
+    assert refusal.subnet == full
+    assert full in refusal.message
 
 
 def test_when_nothing_is_to_be_had_every_offering_is_refused(ec2: Ec2) -> None:

@@ -28,7 +28,7 @@ def test_what_ec2_stops_again_since_it_has_no_room_is_a_refusal_and_no_failed_bo
 
     (rest,) = [each for each in made.actions if isinstance(each, Rest)]
     assert ended(made) == ["i-1"]
-    assert rest.key == (ON_DEMAND, "", "", "")
+    assert rest.key == (ON_DEMAND, "", "", "", "")
     assert rest.code == why.partition(".")[2]
     assert "i-1" in rest.reason
     assert not [each for each in made.actions if isinstance(each, Learn)]

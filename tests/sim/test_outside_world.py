@@ -127,6 +127,7 @@ def test_a_full_subnet_is_named_and_passed_over() -> None:
 
     assert offerings(result) == [T4_B, T4_B]
     assert [(one.offering, one.kind) for one in result.refusals] == [(T4_A, RefusalKind.SUBNET)]
+    assert [one.subnet for one in result.refusals] == ["subnet-a"]
 
 
 def test_the_world_hears_of_each_start_and_end_once() -> None:

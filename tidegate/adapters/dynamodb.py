@@ -272,7 +272,7 @@ class DynamoLedger:
 
     def lift(self, *resting: Resting) -> None:
         for each in resting:
-            for sk in {resting_sk(each.key), resting_sk((each.offering, each.pool, "", ""))}:
+            for sk in {resting_sk(each.key), resting_sk((each.offering, each.pool, "", "", ""))}:
                 with aws_call():
                     self.client.delete_item(TableName=self.table, Key=packed(key(sk)))
 

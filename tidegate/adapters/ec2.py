@@ -1,7 +1,7 @@
 """EC2: fleets of type `instant`, the cluster's instances, and their end."""
 
 import logging
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import field
 from itertools import batched
@@ -322,12 +322,19 @@ def _grouped(override: Override) -> dict[str, Any]:
 def refuse_all(request: FleetRequest, error: ClientError) -> tuple[Refusal, ...]:
     """EC2 refused the whole call: none of its offerings is to be had."""
     code, message = code_of(error), message_of(error)
+    every = _each_refused(request, request.overrides, code, message)
+    return tuple({one.key: one for one in every}.values())
+
+
+def _each_refused(
+    request: FleetRequest, overrides: Iterable[Override], code: str, message: str
+) -> Iterator[Refusal]:
     kind = refusal_kind(code, message)
-    offerings = dict.fromkeys(
-        Offering(override.instance_type, override.zone, request.market)
-        for override in request.overrides
-    )
-    return tuple(Refusal(one, kind, code, message, cure(code, message)) for one in offerings)
+    for each in overrides:
+        yield Refusal(
+            *(_offering(each, request), kind, code, message, cure(code, message)),
+            subnet=each.subnet_id if kind is RefusalKind.SUBNET else "",
+        )
 
 
 def _launched(
@@ -335,7 +342,7 @@ def _launched(
 ) -> Iterator[Instance]:
     tags = dict(request.tags)
     for entry in entries:
-        offering = _offerings(entry, request)[0]
+        offering = _offering(_meant(entry, request)[0], request)
         for instance_id in entry.get("InstanceIds", ()):
             yield Instance(
                 instance_id=instance_id,
@@ -355,17 +362,16 @@ def _refusals(entries: Sequence[Mapping[str, Any]], request: FleetRequest) -> tu
         code, message = entry.get("ErrorCode", ""), entry.get("ErrorMessage", "")
         if is_of_ended(code):
             continue
-        for offering in _offerings(entry, request):
-            before = refusals.get(offering)
+        for refusal in _each_refused(request, _meant(entry, request), code, message):
+            before = refusals.get(refusal.offering)
             # A word about the offering says more than one about how we ask.
             if before is None or before.kind is RefusalKind.THROTTLED:
-                kind = refusal_kind(code, message)
-                refusals[offering] = Refusal(offering, kind, code, message, cure(code, message))
+                refusals[refusal.offering] = refusal
     return tuple(refusals.values())
 
 
-def _offerings(entry: Mapping[str, Any], request: FleetRequest) -> tuple[Offering, ...]:
-    """The offerings that an entry of the answer is about.
+def _meant(entry: Mapping[str, Any], request: FleetRequest) -> tuple[Override, ...]:
+    """The overrides that an entry of the answer is about.
 
     EC2 echoes the override with each instance and error; what it leaves out of the echo
     could be any of ours. The zone is that of the subnet we named.
@@ -373,10 +379,13 @@ def _offerings(entry: Mapping[str, Any], request: FleetRequest) -> tuple[Offerin
     echoed = entry.get("LaunchTemplateAndOverrides", {}).get("Overrides", {})
     instance_type = echoed.get("InstanceType") or entry.get("InstanceType")
     subnet_id = echoed.get("SubnetId")
-    meant = (
+    return tuple(
         override
         for override in request.overrides
         if instance_type in (None, override.instance_type)
         and subnet_id in (None, override.subnet_id)
     )
-    return tuple(Offering(one.instance_type, one.zone, request.market) for one in meant)
+
+
+def _offering(override: Override, request: FleetRequest) -> Offering:
+    return Offering(override.instance_type, override.zone, request.market)

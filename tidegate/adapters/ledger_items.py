@@ -339,6 +339,7 @@ def seen_market(by_kind: Mapping[str, Sequence[Item]]) -> SeenMarket:
 
 def resting_sk(rest: RestKey) -> str:
     """Version 0.1 wrote no template here: such items are gone six hours after a deployment."""
-    offering, pool, template, reservation = rest
+    offering, pool, template, reservation, subnet = rest
     into = f"in {reservation}" if reservation else ""  # no pool has a space in its name
-    return "#".join(("resting", str(offering), *filter(None, (pool, template, into))))
+    full = f"full {subnet}" if subnet else ""
+    return "#".join(("resting", str(offering), *filter(None, (pool, template, into, full))))

@@ -16,6 +16,7 @@ from tidegate.wire.config import ClusterFile
 from tidegate.wire.deployment import ExistingModel, Nat
 from tidegate.wire.node_models import OWN_IMAGE
 from tidegate.wire.problems import Place, Problem
+from tidegate.wire.subnets import NamedSubnet
 
 
 @frozen
@@ -265,12 +266,12 @@ def _existing_network(file: ClusterFile, account: Account) -> Found:
             if IPv4Network(apart).overlaps(IPv4Network(cidr)):
                 text = f"{apart} overlaps {cidr} of {wanted}: no route can tell them apart"
                 yield Problem(("network", "connected", index), text)
-    for zone, subnet_id in file.network.subnets.items():
-        yield from _subnet(zone, subnet_id, wanted, account)
+    for named in file.named_subnets:
+        yield from _subnet(named, wanted, file, account)
 
 
-def _subnet(zone: str, subnet_id: str, vpc_id: str, account: Account) -> Found:
-    place: Place = ("network", "subnets", zone)
+def _subnet(named: NamedSubnet, vpc_id: str, file: ClusterFile, account: Account) -> Found:
+    place, zone, subnet_id = named.place, named.zone, named.subnet_id
     subnet = account.subnet(subnet_id)
     if subnet is None:
         yield Problem(place, f"{subnet_id} is not there")
@@ -279,8 +280,16 @@ def _subnet(zone: str, subnet_id: str, vpc_id: str, account: Account) -> Found:
         yield Problem(place, f"{subnet_id} is in {subnet.vpc_id}, not in {vpc_id}")
     if subnet.zone != zone:
         yield Problem(place, f"{subnet_id} is in {subnet.zone}")
-    if not subnet.free_addresses:
+    if not subnet.free_addresses and not _others_have_room(named, file, account):
         yield Problem(place, f"{subnet_id} has no free address left")
+
+
+def _others_have_room(named: NamedSubnet, file: ClusterFile, account: Account) -> bool:
+    """Nodes of a pool go into the next of its subnets in the zone when this one is full."""
+    section, pool, *_ = named.place
+    others = file.pool_subnets[str(pool)][named.zone] if section == "pools" else ()
+    found = (account.subnet(each) for each in others if each != named.subnet_id)
+    return any(each and each.free_addresses for each in found)
 
 
 def _ways_out(file: ClusterFile, account: Account) -> Found:

@@ -109,12 +109,15 @@ class LiveCluster:
 
     def _answer(self, launch: Launch) -> str:
         zones = {each.zone for each in launch.offerings}
-        if launch.pool not in self.placement.templates or zones - self.placement.subnets.keys():
+        has_subnets = all(self.placement.subnets_of(launch.pool, zone) for zone in zones)
+        if launch.pool not in self.placement.templates or not has_subnets:
             return f"pool {launch.pool} is not deployed like this yet"
         offering = launch.offerings[0]
         if template_key(launch) not in self.placement.templates:
             return f"{offering.market} of pool {launch.pool} is not deployed yet"
-        request = fleet_request(launch, self.snapshot.cluster.name, self.placement)
+        snapshot = self.snapshot
+        full = [each for each in snapshot.full_subnets if each.until_s > snapshot.now_s]
+        request = fleet_request(launch, snapshot.cluster.name, self.placement, full)
         return self.compute.dry_run(request) or "it would be taken"
 
 
@@ -126,7 +129,7 @@ def live(file: ClusterFile, clients: Clients | None = None) -> LiveCluster:
     """
     make = clients_of(file, clients)
     settings = _settings(file, make)
-    placement = placement_of(settings)
+    placement = placement_of(settings, file)
     made = control(file.cluster, resources_of(settings), placement, make, calendar=file.calendar)
     snapshot, notes = observe(
         file.cluster,
@@ -137,6 +140,7 @@ def live(file: ClusterFile, clients: Clients | None = None) -> LiveCluster:
         calendar=made.calendar,
         alarms=made.alarms,
         templates=placement.templates,
+        subnets_of=placement.subnets_of,
     )
     ec2 = Ec2Compute(make("ec2"), file.cluster.name)
     of_people = partial(told_of, make("dynamodb"), settings.table)
@@ -247,7 +251,7 @@ def ask_rollout(
     make = clients_of(file, clients)
     settings = _settings(file, make)
     ledger = _ledger(settings, make)
-    newest, by = placement_of(settings).templates.get(pool), ""
+    newest, by = placement_of(settings, file).templates.get(pool), ""
     for known in _until_noted(ledger, pool):
         found = on_its_way(known, newest)
         if found is None or found.given_up:

@@ -15,6 +15,7 @@ from tidegate.wire.compat_facts import facts_of
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.deployment import Nat
 from tidegate.wire.problems import Problem
+from tidegate.wire.subnets import NamedSubnet
 
 INTERNET_GATEWAY = "igw-"
 NAT_GATEWAY = "nat-"
@@ -27,13 +28,13 @@ def problems(file: ClusterFile, account: Account) -> Iterator[Problem]:
     vpc_id = file.network.vpc
     if vpc_id is None or file.network.endpoints or account.has_endpoints(vpc_id):
         return
-    for zone, subnet_id in file.network.subnets.items():
-        subnet = account.subnet(subnet_id)
+    for named in file.named_subnets:
+        subnet = account.subnet(named.subnet_id)
         if subnet is None or subnet.vpc_id != vpc_id:
             continue  # told as such
-        route = account.default_route(subnet_id, vpc_id)
-        for text in _faults(file, zone, subnet, route):
-            yield Problem(("network", "subnets", zone), f"{subnet_id}: {text}")
+        route = account.default_route(named.subnet_id, vpc_id)
+        for text in _faults(file, named, subnet, route):
+            yield Problem(named.place, f"{named.subnet_id}: {text}")
 
 
 def endpoint_problems(file: ClusterFile, account: Account) -> Iterator[Problem]:
@@ -86,7 +87,8 @@ def _blocked_subnets(
     assert vpc_id
     if vpc_id in out or file.network.endpoints or account.has_endpoints(vpc_id):
         return
-    for zone, subnet_id in file.network.subnets.items():
+    for named in file.named_subnets:
+        subnet_id = named.subnet_id
         route = account.default_route(subnet_id, vpc_id)
         # In which subnet a NAT gateway is, and whether that one is left out, is not asked.
         is_shut = (route.startswith(INTERNET_GATEWAY) and subnet_id not in out) or (
@@ -96,10 +98,10 @@ def _blocked_subnets(
             instead = " a NAT gateway," if mode == INGRESS_ONLY else ""
             text = f"{subnet_id}: its way out is {route}, and {said}: machines there reach nothing"
             remedy = f"route it to{instead} another way out, or leave the VPC out of the block"
-            yield Problem(("network", "subnets", zone), f"{text}; {remedy} (allow-egress)")
+            yield Problem(named.place, f"{text}; {remedy} (allow-egress)")
 
 
-def _faults(file: ClusterFile, zone: str, subnet: Subnet, route: str) -> Iterator[str]:
+def _faults(file: ClusterFile, named: NamedSubnet, subnet: Subnet, route: str) -> Iterator[str]:
     if not route:
         yield (
             "has no default route, and its VPC no interface endpoints: machines there reach "
@@ -111,7 +113,7 @@ def _faults(file: ClusterFile, zone: str, subnet: Subnet, route: str) -> Iterato
             "gateway, or have it assign them (MapPublicIpOnLaunch)"
         )
     elif route.startswith(INTERNET_GATEWAY):
-        several = [pool.name for pool in file.cluster.pools if _has_several(file, pool, zone)]
+        several = [pool.name for pool in file.cluster.pools if _has_several(file, pool, named)]
         if several:
             yield (
                 f"its way out is {route}, and EC2 gives no public address to nodes with several "
@@ -119,9 +121,10 @@ def _faults(file: ClusterFile, zone: str, subnet: Subnet, route: str) -> Iterato
             )
 
 
-def _has_several(file: ClusterFile, pool: Pool, zone: str) -> bool:
+def _has_several(file: ClusterFile, pool: Pool, named: NamedSubnet) -> bool:
     return (
         pool.name in file.efa
-        and zone in pool.zones
+        and named.zone in pool.zones
+        and named.subnet_id in file.subnets_of(pool.name, named.zone, file.network.subnets)
         and any(facts_of(each.name).efa_interfaces > 1 for each in pool.instance_types)
     )

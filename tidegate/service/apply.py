@@ -118,8 +118,9 @@ class Applier:
 
     def _records(self, actions: Iterable[Action], snapshot: Snapshot) -> list[LaunchRecord]:
         name, now_s = snapshot.cluster.name, snapshot.now_s
+        full = [each for each in snapshot.full_subnets if each.until_s > now_s]
         return [
-            LaunchRecord(action, now_s, fleet_request(action, name, self.placement))
+            LaunchRecord(action, now_s, fleet_request(action, name, self.placement, full))
             for action in actions
             if isinstance(action, Launch)
         ]

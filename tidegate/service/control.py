@@ -104,6 +104,7 @@ class Control:
             calendar=self.calendar,
             alarms=alarms,
             templates=self.placement.templates,
+            subnets_of=self.placement.subnets_of,
         )
         made = plan(snapshot)
         applier = Applier(self.compute, self.ledger, self.bus, self.placement, self.clock)

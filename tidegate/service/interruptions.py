@@ -251,7 +251,7 @@ class Interruptions:
         if not taken:
             return
         offerings = {record.offering for record in taken}
-        keys = [(offering, "", "", "") for offering in offerings]
+        keys = [(offering, "", "", "", "") for offering in offerings]
         known = {resting.offering: resting for resting in self.ledger.resting(keys)}
         now_s, timings = self.clock.now_s(), self.cluster.timings
         for offering in sorted(offerings):

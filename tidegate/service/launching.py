@@ -18,6 +18,7 @@ from tidegate.core.model.ec2 import (
     FleetResult,
     Instance,
     Offering,
+    Override,
     Refusal,
     RefusalKind,
     template_name,
@@ -131,7 +132,7 @@ class Launching:
             if each not in asking
             and (
                 each.launch.gated_for in self.outcome.lacking
-                or all(_is_refused(each.launch, on, refused) for on in each.launch.offerings)
+                or all(_is_refused(each, on, refused) for on in each.request.overrides)
             )
         ]
         self._give_up(hopeless)
@@ -282,9 +283,10 @@ class Launching:
 
     def _rests(self, refused: Sequence[Refusal]) -> Iterator[Resting]:
         """From now on: EC2 may have taken as long to answer as the shortest rest lasts."""
-        before = (*self.snapshot.resting, *self.snapshot.denied_starts)
+        snapshot = self.snapshot
+        before = (*snapshot.resting, *snapshot.denied_starts, *snapshot.full_subnets)
         known = {resting.key: resting for resting in before}
-        timings, now_s = self.snapshot.cluster.timings, self.clock.now_s()
+        timings, now_s = snapshot.cluster.timings, self.clock.now_s()
         told = [each for each in refused if each.kind is not RefusalKind.THROTTLED]
         for key, refusal in {each.key: each for each in told}.items():
             yield rested(refusal, known.get(key), now_s, timings)
@@ -296,11 +298,14 @@ def _denied_start(launch: Launch, code: str, said: str) -> Refusal:
     return replace(denied, pool=launch.pool, template=STARTS)
 
 
-def _is_refused(launch: Launch, offering: Offering, refused: Iterable[Refusal]) -> bool:
+def _is_refused(record: LaunchRecord, asked: Override, refused: Iterable[Refusal]) -> bool:
+    launch = record.launch
+    offering = Offering(asked.instance_type, asked.zone, record.request.market)
     return any(
         each.offering == offering
         and each.pool in ("", launch.pool)
         and each.reservation in ("", launch.reservation)
+        and each.subnet in ("", asked.subnet_id)
         for each in refused
     )
 
@@ -337,6 +342,7 @@ def rested(
         pool=refusal.pool,
         template=refusal.template,
         reservation=refusal.reservation,
+        subnet=refusal.subnet,
     )
 
 

@@ -14,6 +14,7 @@ from tidegate.core.model.ledger import NOT_TAKEN, NodeRecord
 from tidegate.core.model.resting import STARTS
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.market import at_market
+from tidegate.core.offers.subnets import SubnetsOf, stopped_by
 from tidegate.ports import Bus, Calendar, Clock, Compute, Ledger, LedgerView, ReceivedDigest
 from tidegate.ports.alarms import Alarms
 
@@ -44,11 +45,12 @@ def observe(
     calendar: Calendar,
     alarms: Alarms | None = None,
     templates: Mapping[str, Template] = MappingProxyType({}),
+    subnets_of: SubnetsOf = lambda pool, zone: (),
 ) -> tuple[Snapshot, tuple[str, ...]]:
     """What the planner may know now, and notes on what had to be dropped.
 
     The ledger is read first: its epoch fences everything that is read after it.
-    `templates`: as the stack deployed them. `alarms`: asked only where the file names some and a
+    `templates`, `subnets_of`: as the stack deployed them. `alarms`: asked only where the file names some and a
     pool is on its way to a new template.
     Errors: Throttled, NotAuthorized of the ports.
     """
@@ -77,9 +79,14 @@ def observe(
         wanted=calendar.wanted(now_s, view.overrides),
     )
     rests, pool_history = in_force(snapshot, templates), in_use(snapshot)
+    full = tuple(each for each in rests if each.subnet)
     found = replace(
         snapshot,
-        resting=rests,
+        resting=(
+            *(each for each in rests if not each.subnet),
+            *stopped_by(full, cluster.pools, subnets_of),
+        ),
+        full_subnets=full,
         pool_history=pool_history,
         refused_templates=refused(snapshot),
         denied_starts=tuple(each for each in view.resting if each.template == STARTS),

@@ -1,6 +1,6 @@
 """From a planned launch to the exact CreateFleet request that goes into the ledger."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field
 
 from tidegate.core.model.cluster import group_key, named_key
@@ -17,12 +17,14 @@ from tidegate.core.model.ec2 import (
     TEMPLATE_TAG,
     USER_TAG,
     FleetRequest,
+    Offering,
     Override,
     Template,
     client_token,
 )
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Launch
+from tidegate.core.model.resting import Resting
 
 
 @frozen
@@ -31,15 +33,27 @@ class Placement:
 
     Capacity that is paid for has templates of its own, by `named_key` and `reserved_key`: EC2
     takes from there alone where an instance may go. `groups`: placement group by `group_key`.
+    `pool_subnets`: those of pools that name some, by `group_key` too.
     """
 
     templates: Mapping[str, Template]
     subnets: Mapping[str, str]
     groups: Mapping[str, str] = field(default_factory=dict)
+    pool_subnets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def subnets_of(self, pool: str, zone: str) -> tuple[str, ...]:
+        """Each is filled before the next; (): the zone has none that is deployed."""
+        own = self.pool_subnets.get(group_key(pool, zone))
+        return own or tuple(filter(None, [self.subnets.get(zone)]))
 
 
-def fleet_request(launch: Launch, cluster: str, placement: Placement) -> FleetRequest:
-    """The request for `launch`; per-launch facts travel as tags that the node reads in IMDS."""
+def fleet_request(
+    launch: Launch, cluster: str, placement: Placement, full: Collection[Resting] = ()
+) -> FleetRequest:
+    """The request for `launch`; per-launch facts travel as tags that the node reads in IMDS.
+
+    `full`: which subnets have no free address now, and for what.
+    """
     key = template_key(launch)
     own = launch.template if key == launch.pool else None
     template = own or placement.templates[key]
@@ -68,7 +82,7 @@ def fleet_request(launch: Launch, cluster: str, placement: Placement) -> FleetRe
             Override(
                 each.instance_type,
                 each.zone,
-                placement.subnets[each.zone],
+                _subnet(launch, each, placement, full),
                 priority,
                 _group(launch, each.zone, placement),
             )
@@ -77,6 +91,19 @@ def fleet_request(launch: Launch, cluster: str, placement: Placement) -> FleetRe
         tags=tuple(sorted(tags.items())),
         starts=launch.starts,
     )
+
+
+def _subnet(
+    launch: Launch, offering: Offering, placement: Placement, full: Collection[Resting]
+) -> str:
+    """The first that may have room. EC2 takes a type only once in each zone of a fleet ("duplicate
+    instance pools"), so the next one is asked for when this one is full.
+
+    Source: github-aws-runners/terraform-aws-github-runner#5297.
+    """
+    there = placement.subnets_of(launch.pool, offering.zone)
+    resting = {each.subnet for each in full if each.offering == offering}
+    return next((each for each in there if each not in resting), there[0])
 
 
 def template_key(launch: Launch) -> str:

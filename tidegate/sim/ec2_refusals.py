@@ -16,7 +16,7 @@ def too_many_requests(offering: Offering) -> Refusal:
 def no_address(offering: Offering, subnet_id: str) -> Refusal:
     code = "InsufficientFreeAddressesInSubnet"
     words = f"There are not enough free addresses in subnet '{subnet_id}'."
-    return Refusal(offering, RefusalKind.SUBNET, code, words)
+    return Refusal(offering, RefusalKind.SUBNET, code, words, subnet=subnet_id)
 
 
 def over_quota(offering: Offering) -> Refusal:

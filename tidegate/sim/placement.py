@@ -8,6 +8,7 @@ from tidegate.service.requests import Placement
 
 
 def placement(cluster: Cluster, digest: str = "one-1") -> Placement:
+    """One pool has a second subnet in each zone, which goes on when that of the zone is full."""
     zones = {zone for pool in cluster.pools for zone in pool.zones}
     keys = [pool.name for pool in cluster.pools]
     keys += [
@@ -15,6 +16,7 @@ def placement(cluster: Cluster, digest: str = "one-1") -> Placement:
         for pool in cluster.pools
         for e in cluster.named_reservations(pool)
     ]
+    first = min(cluster.pools, key=lambda pool: pool.name)
     keys += [reserved_key(pool.name) for pool in cluster.pools if Market.RESERVED in pool.markets]
     return Placement(
         {key: Template(f"lt-{key}", digest.rpartition("-")[2], digest) for key in keys},
@@ -24,6 +26,10 @@ def placement(cluster: Cluster, digest: str = "one-1") -> Placement:
             for pool in cluster.pools
             if pool.placement_group
             for zone in pool.zones
+        },
+        {
+            group_key(first.name, zone): (f"subnet-{zone}", f"subnet-{zone}-more")
+            for zone in first.zones
         },
     )
 

@@ -44,6 +44,7 @@ from tidegate.wire.rollout_model import RolloutModel
 from tidegate.wire.root_volume import RootVolume
 from tidegate.wire.rules import problems_across
 from tidegate.wire.slurm_model import SlurmModel
+from tidegate.wire.subnets import NamedSubnet, SubnetsByZone, named_subnets
 
 
 @frozen
@@ -55,6 +56,7 @@ class ClusterFile:
     `kms_key` keys of AWS. `backup_days` 0: no backups. `notes`: what patterns and requirements
     mean but cannot have.
     `gpu`, a node's root volume, and `security_groups` beside our own: by pool.
+    `pool_subnets`: those that pools name for themselves, by pool and zone.
     `efa`: the pools whose nodes have EFA interfaces.
     `ships_logs`: nodes send their logs to CloudWatch. `tags`: of the site's own, on everything.
     `users`: sssd, or "" for those of the head.
@@ -98,6 +100,7 @@ class ClusterFile:
     pool_images: Mapping[str, str] = field(default_factory=dict)
     root_volumes: Mapping[str, RootVolume] = field(default_factory=dict)
     security_groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    pool_subnets: Mapping[str, SubnetsByZone] = field(default_factory=dict)
     efa: frozenset[str] = frozenset()
     hooks: Mapping[str, NodeHooks] = field(default_factory=dict)
     job_roles: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -168,6 +171,17 @@ class ClusterFile:
     def all_zones(self) -> tuple[str, ...]:
         """The availability zones that need a subnet, in order."""
         return tuple(sorted({*self.zones, self.head_zone, self.login_zone}))
+
+    def subnets_of(self, pool: str, zone: str, shared: Mapping[str, str]) -> tuple[str, ...]:
+        """The subnets of a pool's nodes in a zone. `shared`: the network's, by zone."""
+        return self.pool_subnets.get(pool, {}).get(zone) or (shared[zone],)
+
+    @property
+    def named_subnets(self) -> tuple[NamedSubnet, ...]:
+        """Every subnet that the file names."""
+        head = ("head", self.head_zone, self.head.subnet)
+        login = ("login", self.login_zone, self.login.subnet if self.login else None)
+        return tuple(named_subnets(self.network.subnets, self.pool_subnets, head, login))
 
     @property
     def machines(self) -> tuple[tuple[str, str, str], ...]:
@@ -279,6 +293,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         pool_images={name: pool.image for name, pool in model.pools.items() if pool.image},
         root_volumes={name: pool.root_volume() for name, pool in model.pools.items()},
         security_groups={name: pool.security_groups for name, pool in model.pools.items()},
+        pool_subnets={name: pool.subnets for name, pool in model.pools.items() if pool.subnets},
         gpu={name: pool.gpu for name, pool in model.pools.items()},
         efa=frozenset(name for name, pool in model.pools.items() if pool.efa),
         hooks={name: node_hooks(model.hooks, pool.hooks) for name, pool in model.pools.items()},

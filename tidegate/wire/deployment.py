@@ -163,7 +163,9 @@ class NetworkModel(Section):
 
     vpc: names.VpcId | None = Field(default=None, description="the VPC that the subnets are in")
     subnets: dict[names.Zone, names.SubnetId] = Field(
-        default_factory=dict, description="a subnet of `vpc` for each availability zone"
+        default_factory=dict,
+        description="a subnet of `vpc` for each availability zone: that of machines which name none"
+        " of their own, and of what all in the zone share",
     )
     cidr: Annotated[str, AfterValidator(_cidr)] = Field(
         default="10.0.0.0/16", description="addresses of an own network"
@@ -203,9 +205,6 @@ class NetworkModel(Section):
     def _fits(self) -> Self:
         if bool(self.vpc) != bool(self.subnets):
             raise ValueError("vpc and subnets belong together")
-        named = list(self.subnets.values())
-        if twice := sorted({each for each in named if named.count(each) > 1}):
-            raise ValueError(f"subnets: {', '.join(twice)} stands for two zones, and is in one")
         if self.vpc and self.nat is Nat.ONE:
             raise ValueError("nat: an existing VPC keeps its own routes")
         if self.vpc and self.flow_logs is not FlowLogs.NONE:
@@ -242,6 +241,11 @@ class HeadModel(Section):
     )
     zone: names.Zone | None = Field(
         default=None, description="its availability zone; the pools' first one when left out"
+    )
+    subnet: names.SubnetId | None = Field(
+        default=None,
+        description="its subnet in `zone`, like a public one; that of network.subnets when left"
+        " out",
     )
     image: names.ImageId | None = Field(
         default=None, description="its machine image; that of the nodes when left out"

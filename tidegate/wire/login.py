@@ -39,6 +39,11 @@ class LoginModel(Section):
     zone: names.Zone | None = Field(
         default=None, description="its availability zone; that of the head when left out"
     )
+    subnet: names.SubnetId | None = Field(
+        default=None,
+        description="its subnet in `zone`, like a public one; that of network.subnets when left"
+        " out",
+    )
     image: names.ImageId | None = Field(
         default=None, description="its machine image; that of the head when left out"
     )

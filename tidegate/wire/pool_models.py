@@ -46,6 +46,7 @@ from tidegate.wire.section import (
     VolumeGib,
 )
 from tidegate.wire.selection import MIB_PER_GIB, Requirement, Selection, select, why_nothing
+from tidegate.wire.subnets import SubnetsOfZone
 
 _POOL = Pool(name="", instance_types=(), zones=(), markets=())
 
@@ -163,6 +164,11 @@ class PoolModel(Section):
     zones: Annotated[
         tuple[names.Zone, ...], Field(min_length=1), AfterValidator(names.no_repeats)
     ] = Field(description="availability zones, like us-east-1a")
+    subnets: dict[names.Zone, SubnetsOfZone] = Field(
+        default_factory=dict,
+        description="its own subnets of network.vpc by zone, each filled before the next; that of"
+        " network.subnets when left out",
+    )
     capacity_types: Annotated[
         tuple[Market, ...], Field(min_length=1), AfterValidator(names.no_repeats)
     ] = Field(

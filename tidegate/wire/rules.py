@@ -28,6 +28,7 @@ from tidegate.wire.secrets import secrets_in
 from tidegate.wire.selection import MIB_PER_GIB
 from tidegate.wire.sense_rules import SENSE_RULES
 from tidegate.wire.stopped_rules import STOPPED_RULES
+from tidegate.wire.subnet_rules import SUBNET_RULES
 from tidegate.wire.topology_rules import TOPOLOGY_RULES
 
 # Every placeholder is a node that slurmctld walks in each pass.
@@ -301,6 +302,7 @@ RULES = (
     *(_security_groups, _containers, *JOB_ROLE_RULES, *PARTITION_RULES),
     *HEADROOM_RULES,
     *STOPPED_RULES,
+    *SUBNET_RULES,
     *TOPOLOGY_RULES,
     *SENSE_RULES,
     *DATA_REPOSITORY_RULES,

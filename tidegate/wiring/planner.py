@@ -41,7 +41,7 @@ def planner(deployed: Deployed) -> Planner:
         control=control(
             cluster,
             resources_of(settings),
-            placement_of(settings),
+            placement_of(settings, file),
             clients,
             calendar=file.calendar,
         ),

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tidegate.adapters.bus import AwsBus
+from tidegate.core.model.cluster import group_key
 from tidegate.core.model.ec2 import Template
 from tidegate.core.model.frozen import frozen
 from tidegate.service.requests import Placement
+from tidegate.wire.config import ClusterFile
 from tidegate.wire.settings import FunctionSettings
 
 type Clients = Callable[[str], Any]
@@ -36,9 +38,15 @@ def resources_of(settings: FunctionSettings) -> Resources:
     )
 
 
-def placement_of(settings: FunctionSettings) -> Placement:
+def placement_of(settings: FunctionSettings, file: ClusterFile) -> Placement:
+    """Subnets that pools name for themselves are read from the file: an environment has 4 KB."""
     templates = {pool: Template(*pair) for pool, pair in settings.templates.items()}
-    return Placement(templates, settings.subnets, settings.placement_groups)
+    own = {
+        group_key(pool, zone): ids
+        for pool, by_zone in file.pool_subnets.items()
+        for zone, ids in by_zone.items()
+    }
+    return Placement(templates, settings.subnets, settings.placement_groups, own)
 
 
 def planner_bus(cluster: str, resources: Resources, clients: Clients) -> AwsBus:

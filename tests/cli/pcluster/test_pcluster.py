@@ -95,12 +95,11 @@ def test_networks_are_told_where_they_differ():
     refused = run("network.yaml", *PLACES)
 
     assert codes(refused) == {
-        *("placement-group", "proxy", "public-address", "security-groups", "subnets"),
+        *("placement-group", "proxy", "public-address", "security-groups"),
     }
     for said in (
         "[spread].Networking.SecurityGroups: its machines are in",
         "[direct].Networking.Proxy: goes through http://proxy.example:3128",
-        "[direct].Networking.SubnetIds: machines in us-east-1b are in subnet-0a1b2c3e",
         "SlurmQueues[direct].Networking.PlacementGroup: gangs are in a group of",
     ):
         assert said in refused.stderr
@@ -108,6 +107,9 @@ def test_networks_are_told_where_they_differ():
     assert file.head.security_groups == ("sg-0a1b2c3d",)
     pools = {each.name: each for each in file.cluster.pools}
     assert pools["spread-a"].zones == ("us-east-1b", "us-east-1c")
+    assert file.pool_subnets == dict.fromkeys(
+        ("direct-b", "direct-c"), {"us-east-1b": ("subnet-0a1b2c40",)}
+    )
     assert file.network.proxy
     assert file.network.proxy.url == "http://proxy.example:3128"
     assert (pools["direct-b"].placement_group, pools["direct-c"].placement_group) == (True, False)
@@ -139,17 +141,20 @@ def of_public_head(tmp_path: Path, *options: str) -> Result:
     return CliRunner().invoke(app, ["import", "pcluster", str(file), *options])
 
 
-def test_nodes_keep_their_private_subnet_where_the_head_has_a_public_one_in_their_zone(
+def test_head_and_login_nodes_keep_a_public_subnet_beside_the_nodes_private_one_in_their_zone(
     tmp_path: Path,
 ):
     zones = (f"--zone={each}=us-east-1a" for each in ("subnet-0a1b2c3d", "subnet-0a1b2c3e"))
 
-    refused = of_public_head(tmp_path, *(both := (*zones, "--vpc=vpc-0a1b2c3d")))
-    done = of_public_head(tmp_path, *both, "--accept=subnets")
+    done = of_public_head(tmp_path, *zones, "--vpc=vpc-0a1b2c3d")
 
-    assert codes(refused) == {"subnets"}
-    assert "LoginNodes.Pools[login].Networking.SubnetIds: machines in us-east-1a" in refused.stderr
-    assert written(done)["network"]["subnets"] == {"us-east-1a": "subnet-0a1b2c3e"}
+    file = good(done)
+    assert dict(file.network.subnets) == {"us-east-1a": "subnet-0a1b2c3e"}
+    assert (file.head_zone, file.head.subnet) == ("us-east-1a", "subnet-0a1b2c3d")
+    assert file.login
+    assert (file.login_zone, file.login.subnet) == ("us-east-1a", "subnet-0a1b2c3d")
+    assert file.pool_subnets == {}
+    assert "SubnetId" not in done.stderr
 
 
 def test_the_zone_of_login_nodes_is_a_gap_like_others(tmp_path: Path):

@@ -9,7 +9,7 @@ CODES = frozenset(
         *("lustre-performance", "lustre-repository", "lustre-size", "memory", "node-settings"),
         *("on-demand-instead", "packages", "partition-settings", "placement-group", "proxy"),
         *("public-address", "resource-prefix", "rights", "security-groups", "shared-volume"),
-        *("slurm-settings", "spot-price", "storage", "subnets", "system", "tags", "threads"),
+        *("slurm-settings", "spot-price", "storage", "system", "tags", "threads"),
         *("unknown-key", "volume-performance"),
     }
 )

@@ -3,7 +3,7 @@
 from pydantic import ValidationError
 
 from tidegate.cli.pcluster import custom
-from tidegate.cli.pcluster.network import Places, stand_in_zone
+from tidegate.cli.pcluster.network import Places, own_subnet, stand_in_zone
 from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml
 from tidegate.cli.pcluster.shape import Configuration, LoginPool
 from tidegate.wire.login import LoginModel
@@ -24,7 +24,7 @@ def login(old: Configuration, region: str, places: Places, done: Translated) -> 
     if first.image and first.image.custom_ami:
         made |= _checked({"image": first.image.custom_ami}, first, "Image.CustomAmi", done)
     if first.subnet:
-        made["zone"] = places.zone(first.subnet)
+        made |= own_subnet(old, first.subnet, places) or {"zone": None}
         if made["zone"] is None:
             text = f"the zone of {first.subnet}"
             stand_in = stand_in_zone(old, first.subnet, region, places)

@@ -30,49 +30,54 @@ def network(old: Configuration, region: str, places: Places, done: Translated) -
         if places.vpc is None:
             text = f"the VPC of {subnets[0]}, or say --vpc"
             done.gaps.append(Gap(("network", "vpc"), text, STAND_IN_VPC))
-        told["subnets"] = _by_zone(old, subnets, region, places, done)
+        told["subnets"] = shared_subnets(old, places)
+        _zones(old, subnets, region, places, done)
     if proxy := _proxy(old, done):
         told["proxy"] = {"url": proxy}
     if told:
         done.file["network"] = told
-    head = head_subnet(old)
-    if head and (zone := places.zone(head)):
-        done.file.setdefault("head", {})["zone"] = zone
+    if own := own_subnet(old, head_subnet(old), places):
+        done.file.setdefault("head", {}).update(own)
 
 
-def _by_zone(
+def _zones(
     old: Configuration, subnets: list[str], region: str, places: Places, done: Translated
-) -> dict[str, str]:
-    """A zone has one subnet: that of nodes, who need its way out, before that of the head."""
-    known: dict[str, str] = {}
-    of_nodes = [each for queue in old.queues for each in queue.subnets]
-    for subnet in dict.fromkeys((*of_nodes, *subnets)):
-        zone = places.zone(subnet)
-        if zone is not None and known.setdefault(zone, subnet) != subnet:
-            place, is_heavy = _named_by(old, subnet)
-            means = f"machines in {zone} are in {known[zone]}: a zone has one subnet"
-            code = "subnets" if is_heavy else "without-harm"
-            done.lose(place, code, means, is_heavy=is_heavy)
+) -> None:
+    """Those that nobody said are to be filled in."""
     unknown = [subnet for subnet in subnets if not places.zone(subnet)]
     if unknown:
         stand_ins = {stand_in_zone(old, each, region, places): each for each in subnets}
         text = f"the zone of each of {', '.join(unknown)}, or say --zone SUBNET=ZONE"
         done.gaps.append(Gap(("network", "subnets"), text, stand_ins))
+
+
+def shared_subnets(old: Configuration, places: Places) -> dict[str, str]:
+    """One for each zone that is known: that of nodes, who need its way out, before the head's."""
+    known: dict[str, str] = {}
+    of_nodes = [each for queue in old.queues for each in queue.subnets]
+    for subnet in dict.fromkeys((*of_nodes, *subnets_of(old))):
+        if (zone := places.zone(subnet)) is not None:
+            known.setdefault(zone, subnet)
     return known
 
 
-def _named_by(old: Configuration, subnet: str) -> tuple[str, bool]:
-    """The place, and whether its machines are worse off in another subnet of their zone.
+def own_subnet(old: Configuration, subnet: str | None, places: Places) -> Yaml:
+    """What a machine says of its subnet: its zone, and the subnet where the zone's is another."""
+    zone = places.zone(subnet) if subnet else None
+    if zone is None:
+        return {}
+    is_shared = shared_subnets(old, places)[zone] == subnet
+    return {"zone": zone} if is_shared else {"zone": zone, "subnet": subnet}
 
-    To the head nobody comes by a public address; of login nodes that may be the point.
-    """
-    for queue in old.queues:
-        if subnet in queue.subnets:
-            return f"Scheduling.SlurmQueues[{queue.name}].Networking.SubnetIds", True
-    for pool in old.login_pools[:1]:
-        if subnet == pool.subnet:
-            return f"LoginNodes.Pools[{pool.name}].Networking.SubnetIds", True
-    return "HeadNode.Networking.SubnetId", False
+
+def own_subnets(old: Configuration, subnets: list[str], places: Places) -> dict[str, list[str]]:
+    """Those of a queue, by zone, where they are not the zone's alone."""
+    shared = shared_subnets(old, places)
+    by_zone: dict[str, list[str]] = {}
+    for each in dict.fromkeys(subnets):
+        if (zone := places.zone(each)) is not None:
+            by_zone.setdefault(zone, []).append(each)
+    return {zone: ids for zone, ids in by_zone.items() if ids != [shared[zone]]}
 
 
 def subnets_of(old: Configuration) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Container
 from pydantic import TypeAdapter, ValidationError
 
 from tidegate.cli.pcluster.custom import of_pool
-from tidegate.cli.pcluster.network import Places, stand_in_zone
+from tidegate.cli.pcluster.network import Places, own_subnets, stand_in_zone
 from tidegate.cli.pcluster.outcome import OTHER_SLURM, Gap, Translated, Yaml
 from tidegate.cli.pcluster.partitions import complete, settings
 from tidegate.cli.pcluster.shape import (
@@ -72,6 +72,8 @@ def pools(old: Configuration, idle_s: int, region: str, places: Places, done: Tr
                     done.gaps.append(_type_gap(asked, name))
                 said_s = old.timeouts.compute_node_bootstrap_timeout
                 made[name] = pool | of_pool(queue, name, said_s, done) | _image(queue, name, done)
+                if own := own_subnets(old, queue.subnets, places):
+                    made[name]["subnets"] = own
                 if resource.disable_simultaneous_multithreading:
                     whole_cores[name] = f"{place}.DisableSimultaneousMultithreading"
                 names.append(name)

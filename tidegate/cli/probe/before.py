@@ -7,6 +7,7 @@ from tidegate.adapters.dry_runs import try_launch
 from tidegate.adapters.stacks import StackState, stack_state
 from tidegate.cli.deployable import CHECKS, Answer, Check, Found, Needless, Note, Unasked, answer
 from tidegate.cli.probe import rights
+from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import Market
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.image_names import parent_image
@@ -92,7 +93,7 @@ def _launch(file: ClusterFile, account: Account) -> Found:
             image=file.image_of(pool.name) or f"resolve:ssm:{newest}",
             instance_type=kind.name,
             zone=pool.zones[0],
-            subnet_id=file.network.subnets.get(pool.zones[0], ""),
+            subnet_id=_subnet(file, pool),
             is_spot=market is Market.SPOT,
         )
         if refused is None:
@@ -102,6 +103,12 @@ def _launch(file: ClusterFile, account: Account) -> Found:
             yield Unasked(f"pool {pool.name}, {text}")
         else:
             yield Problem(("pools", pool.name), f"EC2 would refuse {text}")
+
+
+def _subnet(file: ClusterFile, pool: Pool) -> str:
+    """Where its nodes would be first; "": in a network that is not there yet."""
+    shared = file.network.subnets
+    return file.subnets_of(pool.name, pool.zones[0], shared)[0] if shared else ""
 
 
 _MARKETS = (Market.ON_DEMAND, Market.SPOT)

@@ -346,4 +346,6 @@ def _rest(resting: Resting, pool: str, snapshot: Snapshot) -> WhyNot:
         return WhyNot(Why.REFUSED, said, pool, str(on), until_s, remedy=does, words=own)
     rests = f"{resting.what} rests for {until_s - snapshot.now_s:.0f} s more"
     said = f"{rests} after EC2 said {resting.code}"
-    return WhyNot(Why.RESTING, said, pool, str(on), until_s, words=own)
+    more = f"free addresses in {resting.subnet}, or name another subnet of {on.zone} under "
+    more = f"{more}pools.{pool}.subnets" if resting.subnet else ""
+    return WhyNot(Why.RESTING, said, pool, str(on), until_s, remedy=more, words=own)

@@ -165,6 +165,8 @@ def _others(
                 yield from _fewer(job, each)
             case Why.LIMIT:
                 yield from _at_limit(each, drained.get(each.pool, ()))
+            case Why.RESTING if each.remedy:
+                yield f"wait for the next try, or {each.remedy}"
             case Why.RESTING | Why.CHEAPER:
                 yield "wait for the next try, or have the pool allow more types, zones or markets"
             case Why.REFUSED | Why.BROKEN | Why.FAILING | Why.DOUBTED | Why.PARTITION if (

@@ -328,11 +328,12 @@ class Refusal:
     pool: str = ""  #: whose launch was refused, where it lies in that; empty: whoever asks for it
     template: str = ""  #: which template of it, where it lies in that (`Template.name`)
     reservation: str = ""  #: what it was asked from, of what is paid for; empty: nothing
+    subnet: str = ""  #: the subnet without a free address, where it lies in that
 
     @property
-    def key(self) -> tuple[Offering, str, str, str]:
+    def key(self) -> tuple[Offering, str, str, str, str]:
         """What rests after it (`RestKey`)."""
-        return self.offering, self.pool, self.template, self.reservation
+        return self.offering, self.pool, self.template, self.reservation, self.subnet
 
 
 @frozen

@@ -111,7 +111,7 @@ class Rest:
 
     @property
     def key(self) -> RestKey:
-        return self.offering, self.pool, self.template, self.reservation
+        return self.offering, self.pool, self.template, self.reservation, ""
 
     @property
     def is_refusal(self) -> bool:

@@ -19,9 +19,9 @@ STARTS = "starts"
 DOUBLINGS_MAX = 32  # far past any rest, and far from an overflow
 
 
-type RestKey = tuple[Offering, str, str, str]
+type RestKey = tuple[Offering, str, str, str, str]
 """What rests: an offering, for which pool ("": for all), of which of its templates ("": of all), in
-which reservation ("": in all).
+which reservation ("": in all), in which subnet ("": in all).
 """
 
 
@@ -41,10 +41,11 @@ class Resting:
     template: str = ""
     #: what EC2 was asked to take it from (`Launch.reservation`); empty: all
     reservation: str = ""
+    subnet: str = ""  #: the subnet that had no free address for it; empty: it lay in none
 
     @property
     def key(self) -> RestKey:
-        return self.offering, self.pool, self.template, self.reservation
+        return self.offering, self.pool, self.template, self.reservation, self.subnet
 
     @property
     def what(self) -> str:

@@ -8,14 +8,17 @@ from tidegate.core.model.ec2 import (
     FleetRequest,
     FleetResult,
     Offering,
+    Override,
     template_name,
 )
 from tidegate.core.model.resting import BOOT_FAILURES, RestKey
 from tidegate.service.control import Looked
 from tidegate.sim.checks.witness import Check, Witness
 
-type _Asked = tuple[Offering, str]
-"""An offering, and the reservation that it is asked from; "": from none."""
+type _Asked = tuple[Offering, str, str]
+"""An offering, the reservation that it is asked from ("": from none), and the subnet that was full
+("": it lay in none).
+"""
 
 
 class RestingNotTried(Check):
@@ -59,7 +62,7 @@ class RefusalsRemembered(Check):
     def answered(self, request: FleetRequest, result: FleetResult) -> None:
         record = self.witness.record_of(request)
         into = record.launch.reservation if record else ""
-        refused = [(each.offering, into) for each in result.refusals]
+        refused = [(each.offering, into, each.subnet) for each in result.refusals]
         self.heard[self.witness.depth].update(dict.fromkeys(refused, self.witness.now_s))
 
     def looked(self, looked: Looked) -> None:
@@ -73,11 +76,11 @@ class RefusalsRemembered(Check):
             return
         heard = self.heard[self.witness.depth]
         into = record.launch.reservation
-        asked = {(offering, into) for offering, *_ in _rest_keys(request, into)}
-        if asked <= heard.keys():
+        asked = [_asked(each, request, into) for each in request.overrides]
+        if all(heard.keys() & each for each in asked):
             raise self.broken(f"{request.client_token} asks only for what was refused just now")
         rest_s = self.world.cluster.timings.rest_min_s
-        for each in sorted(asked):
+        for each in sorted({one for ways in asked for one in ways}):
             ago_s = record.created_at_s - self.refused_at_s.get(each, -rest_s)
             if 0 < ago_s < rest_s:
                 raise self.broken(f"{each[0]} was refused {ago_s:.0f} s ago and is tried again")
@@ -90,6 +93,13 @@ def _rest_keys(request: FleetRequest, reservation: str) -> Iterator[RestKey]:
     for each in request.overrides:
         offering = Offering(each.instance_type, each.zone, request.market)
         for into in {"", reservation}:
-            yield offering, "", "", into
+            yield offering, "", "", into, ""
+            yield offering, "", "", into, each.subnet_id
             for template in ("", name, tags.get(TEMPLATE_TAG, "")):
-                yield offering, tags[POOL_TAG], template, into
+                yield offering, tags[POOL_TAG], template, into, ""
+
+
+def _asked(override: Override, request: FleetRequest, into: str) -> set[_Asked]:
+    """As what it may have been refused: wherever its subnet is, or for that."""
+    offering = Offering(override.instance_type, override.zone, request.market)
+    return {(offering, into, ""), (offering, into, override.subnet_id)}

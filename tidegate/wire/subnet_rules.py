@@ -1,0 +1,57 @@
+"""Whether the subnets that a file names belong together."""
+
+from collections.abc import Iterator
+
+from tidegate.wire.parts import Parts
+from tidegate.wire.problems import Place, Problem
+from tidegate.wire.subnets import named_subnets
+
+
+def _need_a_network(parts: Parts) -> Iterator[Problem]:
+    """Who names a subnet of its own says in which network, and a machine in which zone that is."""
+    machines = (("head", parts.head), ("login", parts.login))
+    for section, of in machines:
+        if of and of.subnet and not of.zone:
+            text = f"needs {section}.zone, the availability zone that it is in"
+            yield Problem((section, "subnet"), text)
+    if parts.network is None or parts.network.vpc:
+        return
+    places: list[Place] = [(section, "subnet") for section, of in machines if of and of.subnet]
+    places += [("pools", name, "subnets") for name, pool in parts.pools.items() if pool.subnets]
+    for place in places:
+        yield Problem(place, "needs network.vpc: the VPC that the subnets are in")
+
+
+def _in_a_zone_of_its_pool(parts: Parts) -> Iterator[Problem]:
+    """Nodes of a pool are in its zones alone."""
+    for name, pool in parts.pools.items():
+        for zone in pool.subnets.keys() - set(pool.zones):
+            text = f"the pool has no nodes in {zone}: add it to zones, or leave it out here"
+            yield Problem(("pools", name, "subnets", zone), text)
+
+
+def _within_reach(parts: Parts) -> Iterator[Problem]:
+    """Source: ParallelCluster user guide, "Elastic Fabric Adapter"."""
+    for name, pool in parts.pools.items():
+        for zone, ids in pool.subnets.items():
+            if pool.efa and len(ids) > 1:
+                text = "EFA is for instances of the same subnet, and a job's might be in two: name one"
+                yield Problem(("pools", name, "subnets", zone), text)
+
+
+def _in_one_zone(parts: Parts) -> Iterator[Problem]:
+    """A subnet is in one availability zone."""
+    known: dict[str, str] = {}
+    for each in named_subnets(
+        parts.network.subnets if parts.network else {},
+        {name: pool.subnets for name, pool in parts.pools.items()},
+        *((("head", parts.head.zone, parts.head.subnet),) if parts.head else ()),
+        *((("login", parts.login.zone, parts.login.subnet),) if parts.login else ()),
+    ):
+        zone = known.setdefault(each.subnet_id, each.zone)
+        if zone != each.zone:
+            text = f"{each.subnet_id} stands for two zones, {zone} and {each.zone}, and is in one"
+            yield Problem(each.place, text)
+
+
+SUBNET_RULES = (_need_a_network, _in_a_zone_of_its_pool, _within_reach, _in_one_zone)
