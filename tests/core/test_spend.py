@@ -16,6 +16,7 @@ from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import Why
 from tidegate.core.offers.limits import Usage
 from tidegate.core.offers.spend import (
+    all_spent,
     charges,
     day_of,
     ended,
@@ -74,6 +75,34 @@ def test_a_long_life_is_charged_to_every_month_and_to_the_last_days() -> None:
         "2026-11-29",
         "2026-11-30",
     ]
+
+
+def test_each_day_that_is_charged_is_charged_as_a_whole() -> None:
+    found = ran("2026-11-01T00:00:00", "2026-11-20T18:00:00")
+
+    days = {period: usd for (period, scope), usd in found.items() if scope == "cluster"}
+    assert {period: usd for period, usd in days.items() if len(period) == 10} == {
+        "2026-11-17": 24.0,
+        "2026-11-18": 24.0,
+        "2026-11-19": 24.0,
+        "2026-11-20": 18.0,
+    }
+
+
+def test_days_of_which_the_ledger_knows_a_part_are_not_told() -> None:
+    """A node that lives for ten days was charged to the last ones of them; one that ended five days
+    ago to that day as well.
+    """
+    ended = Charge(day_of(NOW_S - 5 * 86_400).name, "cluster", 7.0)
+    lives = replace(record(age_s=10 * 86_400.0), usd_per_hour=1.0)
+
+    found = all_spent(replace(snapshot(records=[lives]), spent=(ended,)))
+
+    days = {e.period: e.usd for e in found if len(e.period) == 10 and e.scope == "cluster"}
+    assert sorted(days) == [day_of(NOW_S - n * 86_400).name for n in (3, 2, 1, 0)]
+    assert [days[each] for each in sorted(days)[:3]] == pytest.approx([24.0] * 3)
+    months = [e for e in found if len(e.period) == 7 and e.scope == "cluster"]
+    assert sum(each.usd for each in months) == pytest.approx(240.0)
 
 
 def test_what_is_prepaid_costs_nothing_more() -> None:

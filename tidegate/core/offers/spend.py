@@ -226,14 +226,18 @@ def spent(snapshot: Snapshot) -> dict[tuple[str, str], float]:
 
 
 def all_spent(snapshot: Snapshot) -> tuple[Charge, ...]:
-    """What nodes have cost to each scope in each day and month that the ledger still knows, with
-    what those that live have cost until now; the newest period first.
+    """What nodes have cost to each scope in each month that the ledger still knows, and in the last
+    days, with what those that live have cost until now; the newest period first.
+
+    Of older days the ledger knows a part: a node is charged to the last days of its life alone.
     """
     now_s = snapshot.now_s
+    whole_since = day_of(now_s - DAYS_CHARGED_S).name
     found: defaultdict[tuple[str, str], float] = defaultdict(float)
     living = (c for each in snapshot.nodes if each.ended_at_s is None for c in charges(each, now_s))
     for each in (*snapshot.spent, *living):
-        found[each.period, each.scope] += each.usd
+        if len(each.period) != len(whole_since) or each.period >= whole_since:
+            found[each.period, each.scope] += each.usd
     ordered = sorted(found.items(), key=lambda item: item[0][1])
     ordered.sort(key=lambda item: item[0][0], reverse=True)
     return tuple(Charge(period, scope, usd) for (period, scope), usd in ordered)
@@ -299,7 +303,8 @@ def _of(budget: SpendingBudget, now_s: float) -> Iterator[tuple[str, Period, flo
 def _periods(start_s: float, until_s: float) -> Iterator[Period]:
     """The days and months between, but for those that no budget asks for any more."""
     for of, charged_s in ((day_of, DAYS_CHARGED_S), (month_of, MONTHS_CHARGED_S)):
-        at_s = max(start_s, until_s - charged_s)
+        # A day is charged as a whole, or its sum would be of a part of it.
+        at_s = max(start_s, of(until_s - charged_s).starts_at_s)
         while at_s < until_s:
             period = of(at_s)
             yield period
