@@ -20,6 +20,8 @@ INSTANCE_TYPE = re.compile(r"[a-z0-9-]+\.[a-z0-9-]+")
 FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
 COMPUTE_MODE = re.compile(r"(?:DEFAULT|EXCLUSIVE_PROCESS|PROHIBITED)?")
 GPU_TYPE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,31}|")
+# Of a GRES type of MIG instances, like a100_1g.5gb.
+MIG_TYPE = re.compile(r"_[1-7]g\.[0-9]{1,3}gb")
 MIG_PROFILE = re.compile(r"[1-7]g\.[0-9]{1,3}gb")
 MIG = re.compile(r"(?:[1-7]g\.[0-9]{1,3}gb(?:[+-][a-z.]+)?)?")
 CONTAINERS, USERS = re.compile(r"(?:pyxis)?"), re.compile(r"(?:sssd)?")

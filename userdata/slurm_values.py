@@ -7,6 +7,7 @@ from userdata.patterns import (
     GPU_TYPE,
     HOST,
     INSTANCE_TYPE,
+    MIG_TYPE,
     NAME,
     OPTIONAL_VERSION,
     PARTITION,
@@ -61,8 +62,8 @@ class NodeShape:
 
     @property
     def mig_types(self) -> tuple[str, ...]:
-        """GRES types of the MIG instances that its nodes may have."""
-        alike = (self.gpu_type,) if self.instances > 1 else ()
+        """GRES types of the MIG instances that its nodes may have, also of one that fills a GPU."""
+        alike = (self.gpu_type,) if MIG_TYPE.search(self.gpu_type) else ()
         return (*alike, *(gpu_type for gpu_type, _ in self.profiles))
 
     @property

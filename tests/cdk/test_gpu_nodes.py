@@ -37,6 +37,18 @@ def test_nodes_slurm_and_placeholders_agree_on_mig_and_mps():
     assert "TaskProlog" not in slurm_conf(slurm_values(load_cluster(ROOT / "clusters/dev.yaml")))
 
 
+def test_an_instance_that_fills_its_gpu_is_accounted_by_its_type_as_smaller_ones_are():
+    cluster = dev_file(limits={})
+    mig = {"instance_types": ["p4d.24xlarge"], "gpu": {"mig": "7g.40gb"}, "limits": {}}
+    cluster["pools"]["t4"] |= mig
+    cluster["slurm"] = {"accounting": True}
+
+    conf = slurm_conf(slurm_values(parse_cluster(yaml.safe_dump(cluster), "test.yaml")))
+
+    assert "Gres=gpu:a100_7g.40gb:8 " in conf
+    assert "\nAccountingStorageTRES=gres/gpu,gres/gpu:a100_7g.40gb\n" in conf
+
+
 def test_nodes_slurm_and_placeholders_agree_on_cores_where_these_have_one_thread():
     cluster = dev_file(limits={})
     cluster["pools"]["t4"] |= {"instance_types": ["g4dn.xlarge"], "threads_per_core": "1"}
