@@ -122,13 +122,18 @@ class PlansPayWhatRuns(Check):
             for name in recorded - seen.keys()
             if (node := ledger.all_nodes.get(name))
         )
+        # What ends by this very look had its part of a plan until then, or another look's node has.
+        others = (*snapshot.nodes, *(n for n in ledger.all_nodes.values() if n.ended_at_s is None))
+        hidden |= any(each.committed and each.instance_id not in seen for each in others)
         for plan in snapshot.cluster.savings_plans:
             paid = sum(_paid_usd(plan, each) for each in nodes)
-            most = plan.usd_per_hour if plan.is_active(snapshot.now_s) else 0.0
+            # Its time may be over since, and another look have noted that.
+            active = [plan.is_active(at_s) for at_s in (snapshot.now_s, self.witness.now_s)]
+            most = plan.usd_per_hour if any(active) else 0.0
             rates = [plan.rates[of] for of in seen.values() if of in plan.rates]
             if paid > most + PAID_SLACK_USD:
                 raise self.broken(f"{plan.name} pays {paid:.4f} USD per hour of {most:.4f}")
-            if len(nodes) < len(seen) or hidden or snapshot.in_doubt:
+            if len(nodes) < len(seen) or hidden or snapshot.in_doubt or not all(active):
                 continue  # what ends, is in doubt, or is not shown by EC2 may have used it
             could = min(most, sum(rate.usd_per_hour for rate in rates))
             if paid < could - PAID_SLACK_USD:
