@@ -144,6 +144,6 @@ def test_the_rests_of_some_offerings_can_be_asked_for(ledger: Ledger, clock: Sim
     for each in (spot, on_demand):
         ledger.rest(Resting(each, NOW_S + 180, 1, "spot interruption", "gone"))
 
-    assert [one.offering for one in ledger.resting([(spot, "", "", "")])] == [spot]
+    assert [one.offering for one in ledger.resting([(spot, "", "", "", "")])] == [spot]
     clock.advance(180 + HOUR_S + 1)
-    assert ledger.resting([(spot, "", "", "")]) == ()
+    assert ledger.resting([(spot, "", "", "", "")]) == ()

@@ -318,7 +318,7 @@ def test_an_offering_that_ec2_takes_back_rests_and_a_death_alone_rests_none() ->
     control.interrupt([warning(world, "i-2")])
 
     assert before == {}
-    rests = world.ledger.all_resting[offering, "", "", ""]
+    rests = world.ledger.all_resting[offering, "", "", "", ""]
     assert (rests.code, rests.failures) == (TAKEN_BACK, 1)
     assert rests.until_s == world.clock.now_s() + world.of.timings.rest_min_s
 

@@ -25,9 +25,7 @@ class TwoSubnets(World):
 
     def asked(self) -> list[str]:
         """The subnets of all requests, in order."""
-        return [
-            one.subnet_id for each in self.compute.requests for one in each.overrides
-        ]
+        return [one.subnet_id for each in self.compute.requests for one in each.overrides]
 
 
 @pytest.fixture

@@ -89,4 +89,6 @@ def test_a_network_that_the_stack_makes_has_no_subnet_to_name(tmp_path: Path) ->
     found = problems(tmp_path, good({"head": machine, "login": machine, "pools.t4.subnets": own}))
 
     told = "needs network.vpc: the VPC that the subnets are in"
-    assert found == [f"{each} {told}" for each in ("head.subnet", "login.subnet", "pools.t4.subnets")]
+    assert found == [
+        f"{each} {told}" for each in ("head.subnet", "login.subnet", "pools.t4.subnets")
+    ]

@@ -50,8 +50,8 @@ def observe(
     """What the planner may know now, and notes on what had to be dropped.
 
     The ledger is read first: its epoch fences everything that is read after it.
-    `templates`, `subnets_of`: as the stack deployed them. `alarms`: asked only where the file names some and a
-    pool is on its way to a new template.
+    `templates`, `subnets_of`: as the stack deployed them. `alarms`: asked only where the file names
+    some and a pool is on its way to a new template.
     Errors: Throttled, NotAuthorized of the ports.
     """
     view = ledger.view()

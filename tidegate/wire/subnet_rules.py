@@ -35,7 +35,9 @@ def _within_reach(parts: Parts) -> Iterator[Problem]:
     for name, pool in parts.pools.items():
         for zone, ids in pool.subnets.items():
             if pool.efa and len(ids) > 1:
-                text = "EFA is for instances of the same subnet, and a job's might be in two: name one"
+                text = (
+                    "EFA is for instances of the same subnet, and a job's might be in two: name one"
+                )
                 yield Problem(("pools", name, "subnets", zone), text)
 
 

@@ -1,4 +1,4 @@
-"""Subnets of an existing network: one for each zone, and those that machines name for themselves."""
+"""Subnets of an existing network: one for each zone, and those that machines name themselves."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated

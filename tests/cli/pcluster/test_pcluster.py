@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from tests.cli.pcluster.imported import FILES, PLACES, accepted, changed, codes, good, run, written
 from tidegate.cli.main import app
@@ -107,62 +107,12 @@ def test_networks_are_told_where_they_differ():
     assert file.head.security_groups == ("sg-0a1b2c3d",)
     pools = {each.name: each for each in file.cluster.pools}
     assert pools["spread-a"].zones == ("us-east-1b", "us-east-1c")
-    assert file.pool_subnets == dict.fromkeys(
-        ("direct-b", "direct-c"), {"us-east-1b": ("subnet-0a1b2c40",)}
-    )
+    own = {"us-east-1b": ("subnet-0a1b2c40",)}
+    assert file.pool_subnets == {"direct-b": own, "direct-c": own}
     assert file.network.proxy
     assert file.network.proxy.url == "http://proxy.example:3128"
     assert (pools["direct-b"].placement_group, pools["direct-c"].placement_group) == (True, False)
     assert file.efa == {"direct-b"}
-
-
-PUBLIC_HEAD = """
-Region: us-east-1
-HeadNode: {InstanceType: m5.large, Networking: {SubnetId: subnet-0a1b2c3d}}
-LoginNodes:
-  Pools:
-    - Name: login
-      Count: 1
-      InstanceType: m5.large
-      Ssh: {KeyName: team, AllowedIps: 192.0.2.0/24}
-      Networking: {SubnetIds: [subnet-0a1b2c3d]}
-Scheduling:
-  Scheduler: slurm
-  SlurmQueues:
-    - Name: cpu
-      Networking: {SubnetIds: [subnet-0a1b2c3e]}
-      ComputeResources: [{Name: a, InstanceType: c5.xlarge}]
-"""
-
-
-def of_public_head(tmp_path: Path, *options: str) -> Result:
-    file = tmp_path / "old.yaml"
-    file.write_text(PUBLIC_HEAD)
-    return CliRunner().invoke(app, ["import", "pcluster", str(file), *options])
-
-
-def test_head_and_login_nodes_keep_a_public_subnet_beside_the_nodes_private_one_in_their_zone(
-    tmp_path: Path,
-):
-    zones = (f"--zone={each}=us-east-1a" for each in ("subnet-0a1b2c3d", "subnet-0a1b2c3e"))
-
-    done = of_public_head(tmp_path, *zones, "--vpc=vpc-0a1b2c3d")
-
-    file = good(done)
-    assert dict(file.network.subnets) == {"us-east-1a": "subnet-0a1b2c3e"}
-    assert (file.head_zone, file.head.subnet) == ("us-east-1a", "subnet-0a1b2c3d")
-    assert file.login
-    assert (file.login_zone, file.login.subnet) == ("us-east-1a", "subnet-0a1b2c3d")
-    assert file.pool_subnets == {}
-    assert "SubnetId" not in done.stderr
-
-
-def test_the_zone_of_login_nodes_is_a_gap_like_others(tmp_path: Path):
-    done = of_public_head(tmp_path)
-
-    assert written(done)["login"]["zone"] is None
-    assert "to fill in: login.zone: the zone of subnet-0a1b2c3d" in done.stderr
-    assert "Ssh.KeyName: no EC2 key pair" in done.stderr
 
 
 def test_storage_that_is_not_mounted_is_told_share_by_share():
