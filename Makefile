@@ -52,6 +52,7 @@ screens:
 	@.venv/bin/tidegate schema cluster --markdown > docs/cluster-file.md
 	@.venv/bin/tidegate findings --markdown > docs/findings.md
 	@.venv/bin/python -m bench.glossary > docs/glossary.md
+	@.venv/bin/python -m bench.codes > docs/codes.md
 
 clean:
 	rm -rf .venv .tools node_modules cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis

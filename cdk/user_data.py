@@ -1,4 +1,4 @@
-"""Rules on user data as it is rendered: R12 and R14 of `tidegate/data/compat.yaml`."""
+"""Rules on user data as it is rendered: R12 and R14 of `tidegate/wire/compat_rules.py`."""
 
 from aws_cdk import Annotations
 from constructs import Construct

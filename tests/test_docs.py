@@ -11,7 +11,7 @@ import pytest
 import typer
 import typer.main
 
-from bench import glossary
+from bench import codes, glossary
 from tests.doc_commands import PAGES, ROOT, Command, commands, spans
 from tidegate.cli.main import app
 
@@ -115,6 +115,10 @@ def names_of(file: Path) -> set[str]:
     defined = {each.name for each in tree.body if isinstance(each, ast.ClassDef | ast.FunctionDef)}
     targets = [each.targets for each in tree.body if isinstance(each, ast.Assign)]
     return defined | {one.id for each in targets for one in each if isinstance(one, ast.Name)}
+
+
+def test_the_page_of_codes_says_what_the_command_says() -> None:
+    assert (ROOT / "docs/codes.md").read_text() == codes.text(), "make screens"
 
 
 def test_the_glossary_says_what_the_docstrings_say() -> None:

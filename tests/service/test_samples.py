@@ -28,7 +28,7 @@ from tidegate.core.model.ledger import Charge, Phase
 from tidegate.core.model.plan import Plan, Unmet
 from tidegate.core.model.pool_history import FailedLaunch, PoolHistory
 from tidegate.core.model.prometheus import Metric, Sample
-from tidegate.core.model.resting import BOOT_FAILED, Resting
+from tidegate.core.model.resting import BootFailure, Resting
 from tidegate.core.model.slurm import SetBy
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import Why, WhyNot
@@ -156,7 +156,11 @@ def test_what_rests_is_told_by_its_cause_until_its_time() -> None:
     def rests(code: str, until_s: float = NOW_S + 60) -> Resting:
         return Resting(offering(), until_s, 1, code, "")
 
-    resting = [rests("InsufficientInstanceCapacity"), rests(BOOT_FAILED), rests("x", NOW_S - 1)]
+    resting = [
+        rests("InsufficientInstanceCapacity"),
+        rests(BootFailure.STAGE),
+        rests("x", NOW_S - 1),
+    ]
     failed = FailedLaunch("l-1", NOW_S - 100, NOW_S - 10)
     seen = replace(snapshot(resting=resting), pool_history=(PoolHistory("t4", (failed,)),))
 

@@ -9,10 +9,11 @@ from tests.cdk.made import ROOT
 from tests.wire.cluster_files import good
 from tidegate.wire.compat import findings
 from tidegate.wire.compat_facts import facts_of, load_compat
+from tidegate.wire.compat_rules import Rule
 from tidegate.wire.compat_software import software_of
 from tidegate.wire.config import ClusterFile, load_cluster, parse_cluster
 
-RULES = {each["id"] for each in load_compat()["reject"]}
+RULES = set(Rule)
 
 
 def file_with(
@@ -153,7 +154,7 @@ def test_a_mig_profile_is_one_that_gpu_and_driver_have(instance_type, mig, softw
 @pytest.mark.parametrize(
     ("instance_type", "more", "rules"),
     [
-        ("g6f.large", {}, ["R21"]),
+        ("g6f.large", {}, ["R25"]),
         ("g6f.large", {"image": OWN, "software": {"driver": "580.105.08"}}, []),
         ("gr6f.4xlarge", {"image": OWN, "software": {"driver": "595.10"}}, ["R06"]),
         ("g6.xlarge", {}, []),

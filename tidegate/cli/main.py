@@ -24,6 +24,8 @@ from tidegate.cli.diff_command import diff
 from tidegate.cli.drill import RESTORE_EXAMPLES, drill, restore
 from tidegate.cli.events import EXAMPLES as EVENTS
 from tidegate.cli.events import events
+from tidegate.cli.explain_command import EXAMPLES as EXPLAIN
+from tidegate.cli.explain_command import explain
 from tidegate.cli.findings import EXAMPLES as FINDINGS
 from tidegate.cli.findings import findings
 from tidegate.cli.image import image
@@ -78,7 +80,18 @@ from tidegate.core.model.text import printable, printable_lines
 # As somebody meets them who is new; the day's questions first of what a cluster is asked.
 ORDER = (
     *("init", "validate", "sandbox", "import", "replay", "advise", "probe", "plan", "diff"),
-    *("status", "why", "nodes", "events", "schedule", "keep-up", "stop", "retry", "rollout"),
+    *(
+        "status",
+        "why",
+        "explain",
+        "nodes",
+        "events",
+        "schedule",
+        "keep-up",
+        "stop",
+        "retry",
+        "rollout",
+    ),
     *("node", "user", "image", "cost", "report", "capacity", "market", "dashboards", "mcp"),
     *("findings", "schema", "drill", "simulate"),
 )
@@ -143,6 +156,7 @@ app = typer.Typer(
 app.command(epilog=SIMULATE)(simulate)
 app.command(epilog=REPLAY)(replay)
 app.command(epilog=VALIDATE)(validate)
+app.command(epilog=EXPLAIN)(explain)
 app.command(epilog=PROBE)(probe)
 
 

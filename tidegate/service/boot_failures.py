@@ -7,7 +7,7 @@ from tidegate.core.model.cluster import Timings
 from tidegate.core.model.ec2 import Cure, InstanceState, Refusal, RefusalKind
 from tidegate.core.model.events import BootFailed, News, StateChange
 from tidegate.core.model.ledger import NodeRecord, Phase
-from tidegate.core.model.resting import BOOT_FAILED, BOOT_FAILURES, ENDED_WHILE_BOOTING, RestKey
+from tidegate.core.model.resting import BOOT_FAILURES, BootFailure, RestKey
 from tidegate.ports import Ledger
 from tidegate.service.apply import BROKEN_REST_FACTOR
 from tidegate.service.launching import rested
@@ -32,14 +32,14 @@ def boot_failures(
         if record.phase is Phase.LAUNCHED and record.ended_at_s is None and not record.is_orphan
     }
     ended = [
-        _failure(booting[name], ENDED_WHILE_BOOTING, "a node ended itself", Cure.NONE)
+        _failure(booting[name], BootFailure.ENDED, "a node ended itself", Cure.NONE)
         for name in dead
         if name in booting and not (booting[name].is_started and name in stopped)
     ]
     told = [
         _failure(
             booting[each.instance_id],
-            BOOT_FAILED,
+            BootFailure.STAGE,
             f"stage {each.stage} failed on {each.instance_id}: {each.said}",
             cure_of_stage(each.stage),
         )

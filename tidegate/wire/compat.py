@@ -105,7 +105,7 @@ def _fractions(pool: Pool, file: ClusterFile) -> Iterator[Finding]:
             text = (
                 "needs NVIDIA's GRID driver, which no image of AWS's or Canonical's has: name one"
             )
-            yield Finding("R21", True, place, f"{text} of your own (ami-...)", sources(["ekskmod"]))
+            yield Finding("R25", True, place, f"{text} of your own (ami-...)", sources(["ekskmod"]))
         elif driver and int(driver.split(".")[0]) >= NO_FRACTIONS_FROM:
             text = f"driver branch {NO_FRACTIONS_FROM} and later refuse it, the image has {driver}"
             yield Finding("R06", True, place, text, sources(["eksg7"]))

@@ -23,7 +23,7 @@ DEFAULT_IMAGE = "dlami-base-oss-ubuntu24.04"
 
 @frozen
 class Finding:
-    """What speaks against a pool. `rule`: of compat.yaml's list `reject`."""
+    """What speaks against a pool. `rule`: of `compat_rules.py`."""
 
     rule: str
     is_error: bool

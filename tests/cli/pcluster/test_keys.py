@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tidegate.cli.pcluster import pools
-from tidegate.cli.pcluster.codes import CODES
+from tidegate.cli.pcluster.codes import CODES, LossCode
 from tidegate.cli.pcluster.keys import LOST, NEEDLESS, TRANSLATED
 from tidegate.cli.pcluster.network import Places
 from tidegate.cli.pcluster.outcome import Translated, judge
@@ -162,5 +162,8 @@ def test_the_page_explains_every_loss_that_must_be_accepted():
 
     assert (heavy | by_value) - {"without-harm"} <= told
     assert told == CODES
+    for each in LossCode:
+        remedy = f"{each.remedy} " if each.remedy else ""
+        assert f"| `{each}` | {each.meaning} | {remedy}|" in page, each
     assert len(by_value) > 10
     assert all(f'"{each}"' in code for each in told)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from tidegate.core.model.ec2 import NO_KEY, NO_SNAPSHOT, Cure, Market, Offering
-from tidegate.core.model.resting import BOOT_FAILURES, Resting
+from tidegate.core.model.resting import BOOT_FAILURES, BootFailure, Resting
 from tidegate.core.model.snapshot import Snapshot
 
 # EC2 may add an encoded message of some kilobytes.
@@ -62,7 +62,7 @@ def cure_of_state(state_reason: str) -> Cure:
 def cure_of(resting: Resting) -> Cure:
     """NONE: the refusal passes by itself. A node that did not come up always needs somebody."""
     if resting.cure is Cure.NONE and resting.code in BOOT_FAILURES:
-        return Cure.SHAPE if resting.code == "NodeTooSmall" else Cure.BOOT
+        return Cure.SHAPE if resting.code == BootFailure.TOO_SMALL else Cure.BOOT
     return resting.cure
 
 
@@ -160,6 +160,13 @@ def remedy(resting: Resting, cluster: str, pool: str = "POOL") -> str:
     )
     again = f"; then, to have it tried at once: tidegate retry {resting.pool or pool}"
     return f"{does}{again}" if does else ""
+
+
+def in_general(cure: Cure) -> str:
+    """What to do, where nobody says of which cluster; "": nothing but to wait."""
+    return _DOES[cure].format(
+        cluster="NAME", deploy="npx cdk deploy tidegate-NAME", quota="ask AWS for more"
+    )
 
 
 def needed(snapshot: Snapshot) -> Iterator[str]:

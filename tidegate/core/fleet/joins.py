@@ -8,7 +8,7 @@ from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import Cure, Instance
 from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.core.model.plan import Action, Rest
-from tidegate.core.model.resting import BOOT_FAILURES, ENDED_WHILE_BOOTING, LOSS, TAKEN_BACK
+from tidegate.core.model.resting import BOOT_FAILURES, LOSS, TAKEN_BACK, BootFailure
 from tidegate.core.model.slurm import Node
 from tidegate.core.model.snapshot import Snapshot
 
@@ -49,11 +49,11 @@ def ended_while_booting(member: Member, snapshot: Snapshot) -> tuple[Rest, ...]:
         said, codes = LOSS, {TAKEN_BACK}
         found = Rest(record.offering, "", "", TAKEN_BACK, said)
     elif member.was_booting and cure is not Cure.NONE:
-        said, codes = f"EC2 ended {record.instance_id} as it started: {why}", {ENDED_WHILE_BOOTING}
-        found = replace(rest(record, ENDED_WHILE_BOOTING, said), cure=cure)
+        said, codes = f"EC2 ended {record.instance_id} as it started: {why}", {BootFailure.ENDED}
+        found = replace(rest(record, BootFailure.ENDED, said), cure=cure)
     elif record.phase is Phase.LAUNCHED:
         said, codes = "a node ended while it booted", {*BOOT_FAILURES}
-        found = rest(record, ENDED_WHILE_BOOTING, said)
+        found = rest(record, BootFailure.ENDED, said)
     else:
         return ()
     known = (each for each in snapshot.resting if each.key == found.key)
@@ -68,12 +68,12 @@ def disappoints(node: Node, record: NodeRecord, cluster: Cluster) -> tuple[Actio
     expected = cluster.instance_type(record.offering.instance_type)
     if node.state.is_down:
         what = f"a node joined {node.state}: {node.reason or 'no reason given'}"
-        return (rest(record, "NodeJoinedDown", what),)
+        return (rest(record, BootFailure.DOWN, what),)
     if expected and (
         node.memory_mib < expected.slurm_memory_mib
         or node.gpus < expected.gpus
         or node.cpus < expected.cpus
     ):
         what = f"a node joined with {node.gpus} GPUs, {node.cpus} CPUs, {node.memory_mib} MiB"
-        return (rest(record, "NodeTooSmall", what),)
+        return (rest(record, BootFailure.TOO_SMALL, what),)
     return ()

@@ -19,7 +19,7 @@ from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Action, Adopt, Mark, Rest, Terminate
-from tidegate.core.model.resting import TAKEN_BACK
+from tidegate.core.model.resting import TAKEN_BACK, BootFailure
 from tidegate.core.model.slurm import Node
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.reservations import block_drains_at_s
@@ -159,7 +159,7 @@ def _judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judg
     # The digest's own age counts: the node may have registered since it was written.
     if is_late:
         said = f"did not register within {timings.given_up_s:.0f} s"
-        blamed = rest(member.record, "BootBoundExceeded", f"a node {said}")
+        blamed = rest(member.record, BootFailure.BOUND, f"a node {said}")
         return _end(member, snapshot, said, blamed)
     return Judged(member, Use.NONE if member.record.is_cordoned(now_s) else Use.IN_FLIGHT)
 

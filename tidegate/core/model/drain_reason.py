@@ -7,8 +7,8 @@ the agent, the watcher of a spot node (userdata/node/spot-watch.sh).
 
 import re
 from datetime import UTC, datetime
-from enum import StrEnum
 
+from tidegate.core.model.codes import Coded
 from tidegate.core.model.frozen import frozen
 
 # What every reason of ours begins with.
@@ -22,35 +22,35 @@ SENTENCE_MAX_CHARS = 800
 REBALANCE = "rebalance"
 
 
-class DrainCode(StrEnum):
+class DrainCode(Coded):
     """What a reason is about, and in the comment the subject, if it has one."""
 
-    STOPPED = "stopped"  # the calendar, or a person, has stopped the cluster
-    CLOSED = "closed"  # no job starts there until one that is worth it comes
-    KEPT = "kept"  # for the rest of a gang, until its end: the gang
-    FREED = "freed"  # its gang no longer waits for it: the gang
-    COMPLETE = "complete"  # its gang is there: the gang
-    OPEN = "open"  # not a drain: given with an undrain
-    RECLAIM = "reclaim"  # EC2 reclaims it, and the service saves its jobs
-    NOTICED = "noticed"  # the node has seen its notice, and waits for the service
-    SAVING = "saving"  # the node saves its jobs itself
-    TAKEN = "taken"  # AWS takes it for another cause, or said so before
-    CORDON = "cordon"  # it may not last: what AWS said
-    GONE = "gone"  # its instance has ended or is not seen
-    UNASKED = "unasked"  # it joined after it had been let go
-    BLOCK_ENDS = "block-ends"
-    UNUSABLE = "unusable"  # in a state in which Slurm starts no job
-    UNHEALTHY = "unhealthy"
-    EXPIRED = "expired"
-    DRIFTED = "drifted"
-    EMPTY = "empty"
-    CONSOLIDATABLE = "consolidatable"  # its job is moved to cheaper nodes: the job
-    GIVEN_UP = "given-up"  # made from a template that is no good
-    HELD = "held"  # by a person who looks into it, until its end
-    HOLD_ENDS = "hold-ends"  # that person's time is over
-    LEFT = "left"  # by an earlier drain of ours whose cause is over
-    RELEASE = "release"  # by the agent, as it lets the node go: the order
-    OTHER = "other"  # of another version, or an order without a text
+    STOPPED = "stopped", "the calendar, or a person, has stopped the cluster", "`tidegate keep-up`"
+    CLOSED = "closed", "no job starts there until one comes that is worth its price"
+    KEPT = "kept", "it is kept for the rest of a gang, until its end"  # the gang
+    FREED = "freed", "its gang no longer waits for it"  # the gang
+    COMPLETE = "complete", "its gang is there, and it opens"  # the gang
+    OPEN = "open", "it takes jobs: no drain, but the reason given as it was undrained"
+    RECLAIM = "reclaim", "EC2 reclaims it in two minutes, and its jobs are saved"
+    NOTICED = "noticed", "the node itself has seen EC2's notice, and waits for the service"
+    SAVING = "saving", "EC2 reclaims it, and the node saves its jobs itself"
+    TAKEN = "taken", "AWS takes it for another cause than spot, or has said so before"
+    CORDON = "cordon", "AWS says that it may not last: it takes no new job"  # what AWS said
+    GONE = "gone", "its instance has ended or is not seen any more"
+    UNASKED = "unasked", "it joined after it had been let go, and leaves"
+    BLOCK_ENDS = "block-ends", "the capacity block or reservation that it is in ends"
+    UNUSABLE = "unusable", "it is in a state in which Slurm starts no job", "see sinfo -R"
+    UNHEALTHY = "unhealthy", "a health check failed", "`tidegate node log NODE`"
+    EXPIRED = "expired", "it is older than the pool's disruption.expire_after_s"
+    DRIFTED = "drifted", "the pool makes its nodes from another template by now"
+    EMPTY = "empty", "no job has needed it for the pool's idle_s"
+    CONSOLIDATABLE = "consolidatable", "its job is moved to cheaper nodes"  # the job
+    GIVEN_UP = "given-up", "it is made from a template that is no good", "`tidegate rollout status`"
+    HELD = "held", "a person looks into it, until its end", "`tidegate node release NODE`"
+    HOLD_ENDS = "hold-ends", "the time of the person who held it is over"
+    LEFT = "left", "an earlier drain of Tidegate's whose cause is over was still there"
+    RELEASE = "release", "the agent lets it go"  # the order
+    OTHER = "other", "another version of Tidegate drained it, or an order without a text"
 
 
 @frozen

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
+from tidegate.core.model.codes import Coded
 from tidegate.core.model.devices import SHARD
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.mig import Profile
@@ -286,27 +287,27 @@ class RefusalKind(StrEnum):
     OTHER = "other"
 
 
-class Cure(StrEnum):
+class Cure(Coded):
     """What a refusal, or a node that did not come up, needs that waiting does not bring."""
 
-    NONE = ""  # it passes by itself
-    DENIED = "denied"
-    QUOTA = "quota"
-    IMAGE = "image"
-    DISK = "disk"
-    KEY = "key"
-    TERMS = "terms"
-    ACCOUNT = "account"
-    RESERVATION = "reservation"
-    SPOT_ROLE = "spot-role"
-    TEMPLATE = "template"
-    MUNGE = "munge"
-    DRIVER = "driver"
-    SHARED = "shared"
-    HOOK = "hook"
-    SHAPE = "shape"
-    BOOT = "boot"
-    START_DENIED = "start-denied"
+    NONE = "", "it passes by itself"
+    DENIED = "denied", "a policy forbids the call"
+    QUOTA = "quota", "the account may not have more of it"
+    IMAGE = "image", "the image is gone, or not shared with this account"
+    DISK = "disk", "the root volume is smaller than the image's snapshot"
+    KEY = "key", "the launch may not use the key that the disk is encrypted with"
+    TERMS = "terms", "the image's terms in AWS Marketplace were not accepted"
+    ACCOUNT = "account", "AWS keeps the account from launching until it has looked at it"
+    RESERVATION = "reservation", "the reservation is gone, or no place of it is this account's"
+    SPOT_ROLE = "spot-role", "the account has not the role that spot needs"
+    TEMPLATE = "template", "the launch template, or what it names, is gone or wrong"
+    MUNGE = "munge", "the node's Munge key is not the head's"
+    DRIVER = "driver", "the image's driver does not fit the GPU"
+    SHARED = "shared", "the node cannot mount the shared files"
+    HOOK = "hook", "a script of `hooks` failed, or could not be had"
+    SHAPE = "shape", "Slurm sees less of the node than its type has"
+    BOOT = "boot", "the node did not come up"
+    START_DENIED = "start-denied", "a policy forbids to start stopped nodes"
 
     @property
     def is_of_pool(self) -> bool:

@@ -2,42 +2,70 @@
 
 from collections.abc import Mapping
 from dataclasses import field
-from enum import StrEnum
 
+from tidegate.core.model.codes import Coded
 from tidegate.core.model.frozen import frozen
 
 
-class NoticeCode(StrEnum):
+class NoticeCode(Coded):
     """What a notice is about."""
 
-    JOB_WAITS = "job-waits"
-    BUDGET_NEARLY_SPENT = "budget-nearly-spent"
-    BUDGET_SPENT = "budget-spent"
-    CHECK_DOUBTED = "check-doubted"  # a health check is believed no more
-    NODE_HELD = "node-held"  # by a person who looks into it
-    ROLLOUT_STOPPED = "rollout-stopped"  # given up, or paused until a person says how to go on
-    BLOCK_ENDS = "block-ends"
-    GPUS_IDLE = "gpus-idle"
-    OWN_GPUS_IDLE = "own-gpus-idle"  # the same, told to who owns the job
-    REPORT_READY = "report-ready"  # the page of a day, a week or a month is there
+    JOB_WAITS = (
+        "job-waits",
+        "a job has waited longer than notifications.wait_s",
+        "`tidegate why JOBID`",
+    )
+    BUDGET_NEARLY_SPENT = "budget-nearly-spent", "a budget of money is spent to nine tenths"
+    BUDGET_SPENT = "budget-spent", "a budget of money is spent", "raise it, or wait for its end"
+    CHECK_DOUBTED = (
+        "check-doubted",
+        "a health check drained so many nodes that it is believed no more",
+        "mend the check, then `tidegate retry POOL`",
+    )
+    NODE_HELD = (
+        "node-held",
+        "a person holds a node to look into it, which is paid for meanwhile",
+        "`tidegate node release NODE`",
+    )
+    ROLLOUT_STOPPED = (
+        "rollout-stopped",
+        "a roll-out was given up, or is paused until a person says how to go on",
+        "`tidegate rollout status`",
+    )
+    BLOCK_ENDS = "block-ends", "a capacity block or reservation with running jobs ends soon"
+    GPUS_IDLE = "gpus-idle", "a job's GPUs do nothing", "`tidegate why JOBID`"
+    OWN_GPUS_IDLE = "own-gpus-idle", "the same, told to who owns the job"
+    REPORT_READY = "report-ready", "the page of a day, a week or a month is there"
 
 
 # What is over as soon as it is not seen any more: the next time is another cause.
 OF_JOBS = frozenset({NoticeCode.JOB_WAITS, NoticeCode.GPUS_IDLE, NoticeCode.OWN_GPUS_IDLE})
 
 
-class MailEnd(StrEnum):
+class MailEnd(Coded):
     """What became of a mail to the owner of a job. All but `LATER` are final for this cause."""
 
-    SENT = "sent"
-    NO_ADDRESS = "no-address"
-    RECIPIENT_UNVERIFIED = "recipient-unverified"  # SES's sandbox takes no others
-    SENDER_UNVERIFIED = "sender-unverified"
-    SUPPRESSED = "suppressed"  # SES took it and sends nothing to this address
-    PAUSED = "sending-paused"
-    REFUSED = "refused"
-    DENIED = "not-authorized"
-    LATER = "later"  # too many at a time, or for a day
+    SENT = "sent", "SES took it"
+    NO_ADDRESS = "no-address", "the owner has none: notifications.owners makes no valid one of it"
+    RECIPIENT_UNVERIFIED = (
+        "recipient-unverified",
+        "SES's sandbox takes no recipients that are not verified",
+        "ask AWS for production access of SES, or verify the address",
+    )
+    SENDER_UNVERIFIED = (
+        "sender-unverified",
+        "SES does not know the sender of notifications.owners",
+        "verify its address or domain in SES",
+    )
+    SUPPRESSED = (
+        "suppressed",
+        "the address is on SES's suppression list: a mail to it bounced, or was called spam",
+        "aws sesv2 delete-suppressed-destination",
+    )
+    PAUSED = "sending-paused", "AWS lets the account send no mail", "see the account's SES page"
+    REFUSED = "refused", "SES refused it"
+    DENIED = "not-authorized", "a policy forbids the planner's function to send it"
+    LATER = "later", "too many at a time, or for a day: it is tried again"
 
 
 @frozen

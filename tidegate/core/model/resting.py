@@ -1,6 +1,7 @@
 """What is not asked of EC2 for a while: it was refused, or what came of it was no good."""
 
 from tidegate.core.model.cluster import OPEN, Timings
+from tidegate.core.model.codes import Coded
 from tidegate.core.model.ec2 import Cure, Offering
 from tidegate.core.model.frozen import frozen
 
@@ -8,11 +9,38 @@ from tidegate.core.model.frozen import frozen
 TAKEN_BACK = "spot interruption"
 LOSS = "EC2 reclaims instances here"
 
-# Why an offering rests that EC2 gave: what came of it was no good.
-BOOT_FAILED, ENDED_WHILE_BOOTING = "BootstrapFailed", "EndedWhileBooting"
-BOOT_FAILURES = frozenset(
-    {BOOT_FAILED, ENDED_WHILE_BOOTING, "BootBoundExceeded", "NodeJoinedDown", "NodeTooSmall"}
-)
+
+class BootFailure(Coded):
+    """Why an offering rests that EC2 gave: what came of it was no good."""
+
+    STAGE = (
+        "BootstrapFailed",
+        "a stage of a node's boot failed",
+        "`tidegate node log NODE` has its last words; mend what it names, then `tidegate retry`",
+    )
+    ENDED = (
+        "EndedWhileBooting",
+        "a node ended itself before it joined",
+        "`tidegate node log NODE` has its last words",
+    )
+    BOUND = (
+        "BootBoundExceeded",
+        "a node did not register with Slurm within timings.boot_bound_s",
+        "`tidegate node log NODE` shows how far it came; an image that boots slowly needs more",
+    )
+    DOWN = (
+        "NodeJoinedDown",
+        "a node registered with Slurm, which set it DOWN",
+        "see its reason: sinfo -R; then `tidegate retry`",
+    )
+    TOO_SMALL = (
+        "NodeTooSmall",
+        "a node joined with less than its type has: GPUs, CPUs or memory",
+        "take an image in which Slurm sees all of it (driver), then `tidegate retry`",
+    )
+
+
+BOOT_FAILURES = frozenset(BootFailure)
 # In the place of a template: the pool's stopped nodes are not started, and are kept.
 STARTS = "starts"
 

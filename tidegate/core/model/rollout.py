@@ -4,6 +4,7 @@ from dataclasses import replace
 from enum import StrEnum
 from math import comb
 
+from tidegate.core.model.codes import Coded
 from tidegate.core.model.ec2 import Template
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.site_check import Checked
@@ -36,27 +37,58 @@ class Step(StrEnum):
     TENTH = "tenth"  # every tenth; after it all
 
 
-class RolloutCode(StrEnum):
+class RolloutCode(Coded):
     """What a look or a person has decided about a roll-out."""
 
-    BEGUN = "rollout-begun"
-    SEEN = "rollout-seen"  # its nodes or jobs have shown something, and it goes on as it is
-    TENTH = "rollout-tenth"
-    DONE = "rollout-done"
-    BAD_NODES = "rollout-bad-nodes"  # given up: nodes did not join well, or became unhealthy
-    BAD_JOBS = "rollout-bad-jobs"  # given up: jobs fail there more often than elsewhere
-    BAD_CHECK = "rollout-bad-check"  # given up: the site's own check failed on its nodes
-    NOT_SOLD = "rollout-not-sold"  # given up: EC2 refuses the template itself
-    BAD_ALARM = "rollout-bad-alarm"  # given up: an alarm of the cluster file went into ALARM
-    ABORTED = "rollout-aborted"  # given up: by a person's word
-    PAUSED = "rollout-paused"
-    CHECKING = "rollout-checking"  # the site's check was asked for
-    CHECKED = "rollout-checked"  # it has passed
-    UNCHECKED = "rollout-unchecked"  # it did not run: paused until a person says something
-    RESUMED = "rollout-resumed"
-    HELD = "rollout-held"  # its alarms say that it may not go on, or cannot be read
-    UNHELD = "rollout-unheld"  # they are quiet
-    NO_WAY_BACK = "rollout-no-way-back"  # the last good template cannot be launched any more
+    BEGUN = "rollout-begun", "the pool has a new template, and its first nodes are made from it"
+    SEEN = "rollout-seen", "its nodes or jobs have shown something, and it goes on as it is"
+    TENTH = "rollout-tenth", "its first nodes are good: every tenth node may be made from it"
+    DONE = "rollout-done", "all nodes are made from the new template from now on"
+    BAD_NODES = (
+        "rollout-bad-nodes",
+        "given up: nodes did not join well, or became unhealthy",
+        "mend the image and deploy, or `tidegate retry POOL`",
+    )
+    BAD_JOBS = (
+        "rollout-bad-jobs",
+        "given up: jobs fail there more often than elsewhere",
+        "mend the image and deploy, or `tidegate retry POOL`",
+    )
+    BAD_CHECK = (
+        "rollout-bad-check",
+        "given up: the site's own check failed on its nodes",
+        "mend the image and deploy, or `tidegate retry POOL`",
+    )
+    NOT_SOLD = (
+        "rollout-not-sold",
+        "given up: EC2 refuses the template itself",
+        "deploy again what the refusal names, or `tidegate retry POOL`",
+    )
+    BAD_ALARM = (
+        "rollout-bad-alarm",
+        "given up: an alarm of the cluster file went into ALARM",
+        "see the alarm, then `tidegate retry POOL`",
+    )
+    ABORTED = "rollout-aborted", "given up: by a person's word", "`tidegate retry POOL`"
+    PAUSED = "rollout-paused", "it waits until a person resumes it", "`tidegate rollout resume`"
+    CHECKING = "rollout-checking", "the site's check was asked for"
+    CHECKED = "rollout-checked", "the site's check has passed"
+    UNCHECKED = (
+        "rollout-unchecked",
+        "the site's check did not run: paused until a person says how to go on",
+        "mend the check, then `tidegate rollout resume`",
+    )
+    RESUMED = "rollout-resumed", "it goes on after a pause"
+    HELD = (
+        "rollout-held",
+        "its alarms say that it may not go on, or cannot be read",
+        "see the alarms that rollout.alarms names",
+    )
+    UNHELD = "rollout-unheld", "its alarms are quiet, and it goes on"
+    NO_WAY_BACK = (
+        "rollout-no-way-back",
+        "the last good template cannot be launched any more: nodes come from the new one",
+    )
 
 
 @frozen
