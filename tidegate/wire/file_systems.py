@@ -72,8 +72,8 @@ Kind = Literal["efs", "lustre", "nfs", "s3files", "s3"]
 
 @frozen
 class FileSystem:
-    """`source`: an id of EFS, FSx for Lustre or S3 Files, host:/path of NFS, or a bucket with its
-    prefix.
+    """`source`: an id of EFS, FSx for Lustre, File Cache or S3 Files, host:/path of NFS, or a
+    bucket with its prefix.
 
     `mount_name`: FSx shows Lustre's beside the id. `bucket`: what nodes read of an S3 file system
     directly, "" for nothing.
@@ -100,10 +100,10 @@ class FileSystemModel(Section):
     efs: names.FileSystemId | None = Field(
         default=None, description="an EFS file system's id; mounted with TLS and the machine's role"
     )
-    lustre: names.FileSystemId | None = Field(
+    lustre: names.LustreId | None = Field(
         default=None,
-        description="an FSx for Lustre file system's id; head and nodes need an image with the"
-        " client",
+        description="an FSx for Lustre file system's id, or that of a File Cache (fc-); head and"
+        " nodes need an image with the client",
     )
     mount_name: names.LustreMountName | None = Field(
         default=None, description="of lustre: FSx shows it beside the id"

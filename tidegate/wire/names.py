@@ -156,6 +156,13 @@ SecurityGroups = Annotated[tuple[SecurityGroupId, ...], at_most(4), AfterValidat
 FileSystemId = Annotated[
     str, _pattern(r"^fs-[0-9a-f]{8,17}$", "a file system's id like fs-0a1b2c3d")
 ]
+# FSx's and those of Amazon File Cache, which are mounted alike.
+LustreId = Annotated[
+    str,
+    _pattern(
+        r"^f[sc]-[0-9a-f]{8,17}$", "a Lustre file system's id like fs-0a1b2c3d, or a cache's (fc-)"
+    ),
+]
 LustreMountName = Annotated[str, _pattern(r"^[a-z0-9]{1,16}$", "like fsx or 3a4bcdef")]
 SecretArn = Annotated[
     str,

@@ -148,17 +148,20 @@ SharedStorage:
 def test_every_lustre_that_is_there_comes_along_beside_a_new_one(tmp_path: Path):
     file = changed(tmp_path, "Scheduling:", f"{MORE_LUSTRE}Scheduling:")
     ask = ("import", "pcluster", str(file), *PLACES)
-    refused = CliRunner().invoke(app, [*ask])
-    assert codes(refused) == {"storage"}
-    assert "SharedStorage[newer]: FsxLustre at /newer is not mounted" in refused.stderr
-
+    assert codes(CliRunner().invoke(app, [*ask])) == {"storage"}
     done = CliRunner().invoke(app, [*ask, "--accept", "storage"])
 
     gaps = {"mount_name": None, "security_group": None}
     assert written(done)["file_systems"] == [
         {"directory": "/one", "lustre": "fs-0a1b2c3d", **gaps},
         {"directory": "/old-home", "lustre": "fs-0a1b2c3e", **gaps},
+        {"directory": "/newer", "lustre": None, **gaps},
     ]
+    assert (
+        "to fill in: file_systems[2].lustre: the id of one that you make (aws fsx"
+        " create-file-system), or of the one that the old cluster made for newer and leaves"
+        " (DeletionPolicy: Retain)"
+    ) in done.stderr
     assert written(done)["lustre"]["directory"] == "/fsx"
     assert "to fill in: file_systems[1].mount_name: the mount name of fs-0a1b2c3e" in done.stderr
 

@@ -121,12 +121,15 @@ def test_storage_that_is_not_mounted_is_told_share_by_share():
     assert codes(refused) == {
         *("lustre-performance", "lustre-size", "shared-volume", "storage"),
     }
-    for name in ("more", "volume", "bare", "cache"):
+    for name in ("volume", "bare"):
         assert f"SharedStorage[{name}]" in refused.stderr
     file = written(accepted("storage.yaml", *PLACES))
     assert file["shared_dir"] == "/data"
+    gaps = {"mount_name": None, "security_group": None}
     assert file["file_systems"] == [
+        {"directory": "/more", "efs": None},
         {"directory": "/second", "efs": "fs-0123456789abcdef2"},
+        {"directory": "/cache", "lustre": "fc-0123456789abcdef0", **gaps},
         {"directory": "/zfs", "nfs": None},
         {"directory": "/ontap", "nfs": None},
     ]

@@ -127,8 +127,8 @@ class LossCode(Coded):
     SPOT_PRICE = "spot-price", "spot has no highest price but on-demand's", "`limits.usd_per_hour`"
     STORAGE = (
         "storage",
-        "a file system is not mounted: a second one that the stack would make, a file cache; or"
-        " not at /home, where yours was (below)",
+        "a file system is not mounted: a volume of the head's, or not at /home, where yours was"
+        " (below)",
         "`file_systems`",
     )
     SYSTEM = (

@@ -92,6 +92,7 @@ TRANSLATED = frozenset(
         *("SharedStorage[].MountDir", "SharedStorage[].Name", "SharedStorage[].StorageType"),
         *(f"{_EFS}.FileSystemId", f"{_EFS}.KmsKeyId", f"{_FSX}.FileSystemId", f"{_FSX}.KmsKeyId"),
         *("SharedStorage[].FsxOpenZfsSettings", "SharedStorage[].FsxOntapSettings"),
+        "SharedStorage[].FileCacheSettings.FileCacheId",
         *(f"{_FSX}.StorageCapacity", f"{_FSX}.DeploymentType", f"{_FSX}.ImportPath"),
         *(f"{_FSX}.ImportedFileChunkSize", f"{_FSX}.ExportPath", f"{_FSX}.AutoImportPolicy"),
         *(f"{_LINKS}.{key}" for key in _LINKED_BY),
@@ -197,9 +198,6 @@ LOST: Mapping[str, Lost] = MappingProxyType(
         f"{_FSX}.DataCompressionType": SPEED,
         f"{_FSX}.StorageType": Lost(SPEED.code, SPEED.means, unless=("SSD",)),
         f"{_FSX}.BackupId": Lost("lustre-data", "the file system begins empty, not with a backup"),
-        "SharedStorage[].FileCacheSettings": Lost(
-            "storage", "not mounted by Tidegate: a script in hooks may"
-        ),
         "Monitoring.DetailedMonitoring": _light("EC2's metrics come every five minutes", False),
         "Monitoring.Logs.CloudWatch.DeletionPolicy": _light("logs outlive the stack", "Retain"),
         "Monitoring.Dashboards.CloudWatch.Enabled": _light(

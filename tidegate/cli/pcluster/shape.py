@@ -273,6 +273,10 @@ class FileSystem(_Part):
     data_repository_associations: list[Link] | None = None
 
 
+class FileCache(_Part):
+    file_cache_id: str | None = None
+
+
 class SharedStorage(_Part):
     name: NonEmpty
     mount_dir: NonEmpty
@@ -282,7 +286,7 @@ class SharedStorage(_Part):
     ebs_settings: dict[str, Any] | None = None
     fsx_open_zfs_settings: dict[str, Any] | None = None
     fsx_ontap_settings: dict[str, Any] | None = None
-    file_cache_settings: dict[str, Any] | None = None
+    file_cache_settings: FileCache | None = None
 
 
 class Timeouts(_Part):

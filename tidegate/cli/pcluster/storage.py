@@ -5,12 +5,12 @@ import re
 from tidegate.cli.pcluster import links
 from tidegate.cli.pcluster.keys import EFS_SPEED
 from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml
-from tidegate.cli.pcluster.shape import Configuration, FileSystem, SharedStorage
+from tidegate.cli.pcluster.shape import Configuration, FileCache, FileSystem, SharedStorage
 from tidegate.wire.places import shared_dir
 
 LUSTRE_STEP_GIB, LEAST_LUSTRE_GIB = 2400, 1200
 STAND_IN_GROUP, STAND_IN_MOUNT, STAND_IN_NFS = "sg-00000000", "fsx", "nfs.example:/path"
-STAND_IN_IMAGE = "ami-00000000"
+STAND_IN_IMAGE, STAND_IN_FILES = "ami-00000000", "fs-00000000"
 HOMES, OLD_HOMES = "/home", "/old-home"
 USUAL_DIR = "/shared"
 OTHER_DIRS = ("/efs", "/cluster", *(f"/cluster{number}" for number in range(2, 100)))
@@ -23,7 +23,7 @@ def shared(old: Configuration, done: Translated) -> None:
     for each in old.shared_storage or ():
         place = f"SharedStorage[{each.name}]"
         directory = f"/{each.mount_dir.strip('/')}"
-        is_told = each.ebs_settings or each.file_cache_settings  # then `keys.py` knows it
+        is_told = each.ebs_settings  # then `keys.py` knows it
         if _are_homes(each, directory, place, done):
             continue
         if _may_be_shared(directory) and _mounted(each, directory, place, done):
@@ -68,7 +68,7 @@ def _lies_in(directory: str, others: list[str]) -> bool:
 
 def _are_homes(each: SharedStorage, directory: str, place: str, done: Translated) -> bool:
     """Homes are in the shared folder here; those of before are mounted beside it, to be copied."""
-    if directory != HOMES or each.ebs_settings or each.file_cache_settings:
+    if directory != HOMES or each.ebs_settings:
         return False
     where = f"at {OLD_HOMES}" if _there_already(each, OLD_HOMES, place, done) else "not mounted"
     means = f"is {where}: homes are in SHARED_DIR/home here; copy them (docs/migrating.md)"
@@ -87,7 +87,29 @@ def _mounted(each: SharedStorage, directory: str, place: str, done: Translated) 
         lustre = each.fsx_lustre_settings or FileSystem()
         done.file["lustre"] = {"directory": directory, **_lustre(lustre, place, done)}
     else:
+        return _yours_to_make(each, directory, done)
+    return True
+
+
+def _yours_to_make(each: SharedStorage, directory: str, done: Translated) -> bool:
+    """A further one that ParallelCluster made: the stack makes one of each kind."""
+    if each.storage_type not in ("Efs", "FsxLustre"):
         return False
+    kind, service = ("efs", "efs") if each.storage_type == "Efs" else ("lustre", "fsx")
+    settings = (each.efs_settings if kind == "efs" else each.fsx_lustre_settings) or FileSystem()
+    size = f" with {settings.storage_capacity} GiB" if settings.storage_capacity else ""
+    beside = _beside(done)
+    text = (
+        f"the id of one{size} that you make (aws {service} create-file-system), or of the one that"
+        f" the old cluster made for {each.name} and leaves (DeletionPolicy: Retain)"
+    )
+    path = ("file_systems", str(len(beside)))
+    done.gaps.append(Gap((*path, kind), text, STAND_IN_FILES))
+    entry: Yaml = {"directory": directory, kind: None}
+    if kind == "lustre":
+        _of_console(path, "it", done)
+        entry |= {"mount_name": None, "security_group": None}
+    beside.append(entry)
     return True
 
 
@@ -98,7 +120,11 @@ def _there_already(each: SharedStorage, directory: str, place: str, done: Transl
         case "Efs" if efs.file_system_id:
             _beside(done).append({"directory": directory, "efs": efs.file_system_id})
         case "FsxLustre" if lustre.file_system_id:
-            _existing_lustre(lustre, directory, place, done)
+            _existing_lustre(lustre.file_system_id, directory, done)
+            if lustre.import_path or lustre.data_repository_associations:
+                links.of_existing(place, done)
+        case "FileCache" if cache := (each.file_cache_settings or FileCache()).file_cache_id:
+            _existing_lustre(cache, directory, done)
         case "FsxOpenZfs" | "FsxOntap":
             path = ("file_systems", str(len(_beside(done))), "nfs")
             volume = (each.fsx_open_zfs_settings or each.fsx_ontap_settings or {}).get("VolumeId")
@@ -133,19 +159,25 @@ def _files(settings: FileSystem, place: str, done: Translated) -> None:
     done.gaps.append(Gap(("existing", "file_security_group"), text, STAND_IN_GROUP))
 
 
-def _existing_lustre(settings: FileSystem, directory: str, place: str, done: Translated) -> None:
+def _existing_lustre(id: str, directory: str, done: Translated) -> None:
+    """A File Cache is one as well: its clients are those of Lustre.
+
+    Source: ParallelCluster user guide, SharedStorage, FileCacheSettings; swsmith.cc, "Setup FSx
+    FileCache with AWS ParallelCluster".
+    """
     beside = _beside(done)
+    _of_console(("file_systems", str(len(beside))), id, done)
+    gaps = {"mount_name": None, "security_group": None}
+    beside.append({"directory": directory, "lustre": id, **gaps})
+
+
+def _of_console(path: tuple[str, str], of: str, done: Translated) -> None:
     for name, what, stand_in in (
         ("mount_name", "mount name", STAND_IN_MOUNT),
         ("security_group", "security group", STAND_IN_GROUP),
     ):
-        path = ("file_systems", str(len(beside)), name)
-        text = f"the {what} of {settings.file_system_id}, see FSx's console"
-        done.gaps.append(Gap(path, text, stand_in))
-    if settings.import_path or settings.data_repository_associations:
-        links.of_existing(place, done)
-    gaps = {"mount_name": None, "security_group": None}
-    beside.append({"directory": directory, "lustre": settings.file_system_id, **gaps})
+        text = f"the {what} of {of}, see FSx's console"
+        done.gaps.append(Gap((*path, name), text, stand_in))
 
 
 def _lustre(settings: FileSystem, place: str, done: Translated) -> Yaml:
