@@ -1,8 +1,9 @@
 """Plays a history with smaller requests beside the history as it was: what they would have saved.
 
-No second estimate is made: every figure is the difference of two replays. How sure it is follows
-from its days, drawn anew with replacement, and from a half of the history that was not learnt from.
-Of that half each figure is the mean of several plays, since one hangs on minutes.
+Every figure is the difference of two replays. How sure it is follows from its days, drawn anew with
+replacement, and from a half of the history that was not learnt from: of that one each figure is the
+mean of several plays, since one hangs on minutes, and what is foretold for it is drawn towards what
+nodes cost that nobody shares, as far as the first half is unsure.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,7 +30,7 @@ from tidegate.sim.advise.fitting import (
     usd_of_cheapest,
 )
 from tidegate.sim.advise.moved import moved
-from tidegate.sim.advise.saving import Played, Saving, mean_saving, saving_of
+from tidegate.sim.advise.saving import Played, Saving, Work, foretold, saving_of
 from tidegate.sim.advise.usage import Ran
 from tidegate.sim.replay.outcome import Outcome, as_days
 from tidegate.sim.replay.run import replay
@@ -225,16 +226,14 @@ class Studied:
         teaches = [self._both(moved(first, move), learnt) for move in range(PLAYS)]
         hidden = [self._both(moved(second, move), learnt, is_hidden=True) for move in range(PLAYS)]
         usd = mean(sum(before.values()) for before, _ in hidden)
-        work = [self._whole_nodes_usd(learnt, _hours(half)) for half in (first, second)]
-        taught_usd = mean(sum(before.values()) for before, _ in teaches)
-        scale = work[1] / work[0] if min(work) > 0 else usd / max(taught_usd, 0.01)
+        work = Work(*(self._whole_nodes_usd(learnt, _hours(half)) for half in (first, second)))
         replayed = [sum(before.values()) - sum(after.values()) for before, after in hidden]
         return HeldOut(
             classes=len({key_of(run) for run in tried}),
             first_days=days // 2,
             second_days=days - days // 2,
             usd=usd,
-            predicted=mean_saving(teaches, self.setting.seed).times(scale, usd),
+            predicted=foretold(teaches, work, usd, self.setting.seed),
             replayed_usd=mean(replayed),
             replays_usd=tuple(replayed),
             misfits=sum(not _of(run, learnt).holds(run) for run in tried),

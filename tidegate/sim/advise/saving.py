@@ -6,6 +6,10 @@ from random import Random
 from tidegate.core.model.frozen import frozen
 
 DRAWS = 2000
+# By how much histories differ in what they save beside `Work`, as a part of it: the standard
+# deviation (docs/advise.md). What one half says is believed as far as it is surer than that.
+SPREAD = 0.2
+NORMAL_95 = 1.96
 # Of the drawn savings, from the 2.5th to the 97.5th percent.
 TAIL = 0.025
 
@@ -32,6 +36,16 @@ class Saving:
         """The same of so much more work, of a history that cost so much."""
         usd = [scale * each for each in (self.usd, self.low_usd, self.high_usd)]
         return Saving(*usd, *(each / cost_usd if cost_usd else 0.0 for each in usd))
+
+
+@frozen
+class Work:
+    """What smaller requests would save of each half of a history if each job had the cheapest node
+    that holds it for itself, USD.
+    """
+
+    taught: float
+    hidden: float
 
 
 type Played = tuple[Mapping[int, float], Mapping[int, float]]
@@ -65,3 +79,21 @@ def mean_saving(plays: Sequence[Played], seed: int = 0) -> Saving:
     low, high = (usd[each] for each in at)
     low_share, high_share = (shares[each] for each in at)
     return Saving(saved, low, high, saved / cost if cost else 0.0, low_share, high_share)
+
+
+def foretold(plays: Sequence[Played], work: Work, cost_usd: float, seed: int = 0) -> Saving:
+    """What the other half of a history saves, which costs `cost_usd`, by plays of the first one.
+
+    What was saved beside `work` is told by a few days, on which jobs happened to share nodes or
+    not: it counts as far as it is surer than that other histories save as much as their `work`.
+    """
+    taught = mean_saving(plays, seed)
+    if work.taught <= 0 or work.hidden <= 0:
+        before = sum(sum(each.values()) for each, _ in plays) / len(plays)
+        return taught.times(cost_usd / max(before, 0.01), cost_usd)
+    unsure = (taught.high_usd - taught.low_usd) / (2 * NORMAL_95) / work.taught
+    weight = SPREAD**2 / (SPREAD**2 + unsure**2)
+    ratio = 1.0 + weight * (taught.usd / work.taught - 1.0)
+    at = (ratio, ratio - NORMAL_95 * SPREAD, ratio + NORMAL_95 * SPREAD)
+    usd = [each * work.hidden for each in at]
+    return Saving(*usd, *(each / cost_usd if cost_usd else 0.0 for each in usd))
