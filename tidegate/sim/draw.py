@@ -76,6 +76,7 @@ DRAWN_APART = {
     "tests": 0.15,
     "starts": 0.5,
 }
+OLDER = tuple(name for name in FAULTS if name not in DRAWN_APART)
 
 
 def stream(seed: int, name: str) -> Random:
@@ -95,8 +96,7 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
     stops = stream(seed, "stopped")
     is_stopping = stops.random() < draw_stopped.SHARE
     safety_s = draw_stopped.SAFETY_S if is_stopping else safety_s
-    older = (name for name in FAULTS if name not in DRAWN_APART)
-    some = frozenset(name for name in older if chance.random() < OFTEN.get(name, 0.3))
+    some = frozenset(name for name in OLDER if chance.random() < OFTEN.get(name, 0.3))
     some |= {n for n, share in DRAWN_APART.items() if stream(seed, f"has {n}").random() < share}
     some = draw_stopped.fewer(seed, some) if is_stopping else some
     is_tight = chance.random() < 0.15

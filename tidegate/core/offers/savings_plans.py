@@ -26,7 +26,8 @@ USED_COUNTS = 0.02
 # A sum of rates, each with six decimals, may miss the commitment by that.
 SLACK_USD = 1e-6
 
-SNAPSHOTS_KEPT = 4
+# A plan reckons with the snapshot that it was given, and with what it learns of it.
+SNAPSHOTS_KEPT = 2
 
 
 @frozen
