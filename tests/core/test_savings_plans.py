@@ -21,6 +21,7 @@ from tests.make import (
     record,
     snapshot,
 )
+from tidegate.core.explain.overview import overview
 from tidegate.core.fleet.members import members
 from tidegate.core.fleet.node_price import usd_per_hour
 from tidegate.core.model.cluster import Cluster, Limits
@@ -249,3 +250,20 @@ def test_what_the_market_asks_moves_rates_that_are_a_part_of_the_list() -> None:
     small, big = found.rates[T4.name], found.rates[T4_BIG.name]
     assert (small.usd_per_hour, small.on_demand_usd_per_hour) == pytest.approx((0.36, 0.54))
     assert (big.usd_per_hour, big.on_demand_usd_per_hour) == pytest.approx((2.4, 3.6))
+
+
+@pytest.mark.parametrize(
+    ("ends_in_s", "says"),
+    [
+        (15 * 86_400.0, ()),
+        (3 * 86_400.0, ("Savings Plan 0f3a ends in 3.0 d, and what it covers costs",)),
+        (-1.0, ("Savings Plan 0f3a has ended, and what it covered costs",)),
+    ],
+)
+def test_status_tells_of_a_plan_that_ends(ends_in_s: float, says: tuple[str, ...]) -> None:
+    of = committing(ends_at_s=NOW_S + ends_in_s)
+
+    found = overview(snapshot(of=of), None).needs_a_look
+
+    assert len(found) == len(says)
+    assert all(each.startswith(said) for each, said in zip(found, says, strict=True)), found

@@ -26,6 +26,7 @@ from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.limits import Load
 from tidegate.core.offers.market import price_troubles
 from tidegate.core.offers.places import sick_network_nodes, sick_places, sick_reservations
+from tidegate.core.offers.savings_plans import plan_troubles
 from tidegate.core.offers.seen_hazards import seen_hazards
 from tidegate.core.offers.seen_reservations import reservation_troubles
 from tidegate.core.offers.spend import spending, used_up
@@ -326,6 +327,7 @@ def _troubles(snapshot: Snapshot) -> Iterator[str]:
     yield from reservation_troubles(
         snapshot.cluster, snapshot.seen_market.reservations, snapshot.now_s
     )
+    yield from plan_troubles(snapshot.cluster, snapshot.now_s)
     yield from troubles(snapshot)
     yield from needed(snapshot)
     yield from sick_reservations(snapshot)

@@ -12,6 +12,7 @@ from dataclasses import field
 from functools import partial
 
 from tidegate.core.model.cluster import Cluster, Pool
+from tidegate.core.model.durations import span
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import LaunchStatus
@@ -25,6 +26,9 @@ USED_COUNTS = 0.02
 
 # A sum of rates, each with six decimals, may miss the commitment by that.
 SLACK_USD = 1e-6
+
+# A plan that follows is a purchase that somebody has to decide.
+ENDS_SOON_S = 14 * 86_400.0
 
 # A plan reckons with the snapshot that it was given, and with what it learns of it.
 SNAPSHOTS_KEPT = 2
@@ -117,6 +121,24 @@ def is_covered_by_any(cluster: Cluster, offering: Offering) -> bool:
     return offering.market is Market.ON_DEMAND and any(
         offering.instance_type in each.rates for each in cluster.savings_plans
     )
+
+
+def plan_troubles(cluster: Cluster, now_s: float) -> Iterator[str]:
+    """What a person should know of the plans: when they end, nodes cost more from one hour to the
+    next.
+    """
+    for each in cluster.savings_plans:
+        left_s = each.ends_at_s - now_s
+        if left_s <= 0:
+            yield (
+                f"{each.name} has ended, and what it covered costs what it does on demand: take it"
+                " out of savings_plans, or name the one that follows it"
+            )
+        elif left_s < ENDS_SOON_S:
+            yield (
+                f"{each.name} ends in {span(left_s)}, and what it covers costs what it does on"
+                " demand from then on: add the one that follows it to savings_plans"
+            )
 
 
 class Commitments:
