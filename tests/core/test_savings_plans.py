@@ -220,6 +220,18 @@ def test_plans_for_ec2_instances_come_first_and_what_saves_most() -> None:
     assert found.saved["i-big"] == pytest.approx(0.2 / 2.4 * 1.486)
 
 
+def test_of_two_types_that_one_is_covered_of_which_the_larger_part_is_saved() -> None:
+    rates = {T4.name: PlanRate(0.4, 0.5), T4_BIG.name: PlanRate(2.0, 3.9)}
+    fleet = [OnDemand("i-1", T4.name, 1.0), OnDemand("i-2", T4_BIG.name, 2.0)]
+
+    found = cover([savings_plan(2.1, rates=rates)], fleet)
+
+    assert {name: each.usd_per_hour for name, each in found.committed.items()} == {
+        "i-2": 2.0,
+        "i-1": pytest.approx(0.1),
+    }
+
+
 def test_spot_is_never_covered() -> None:
     spot = replace(ON_DEMAND, market=Market.SPOT)
     seen = snapshot(
