@@ -138,10 +138,13 @@ class LostWorkIsTrue(OfPlans):
         self.rested |= {job.job_id for job in jobs if job.state == "SUSPENDED"}
 
     def planned(self, snapshot: Snapshot, made: Plan) -> None:
-        for action in made.actions:
-            lost = action.stuck.lost if isinstance(action, Watch) else None
-            if lost is not None and lost.resumed_step is not None and isinstance(action, Watch):
-                self._told(action.stuck.job_id, lost)
+        noted = {each.job_id: each.lost for each in snapshot.stuck}
+        for stuck in (action.stuck for action in made.actions if isinstance(action, Watch)):
+            lost = stuck.lost
+            # Something else may be noted of the job, with what was told before.
+            is_new = lost is not None and lost != noted.get(stuck.job_id)
+            if lost is not None and is_new and lost.resumed_step is not None:
+                self._told(stuck.job_id, lost)
 
     def _told(self, job_id: str, lost: LostWork) -> None:
         runs, excuses = self.runs.get(job_id, []), ("slurm", "head", "clock", "kill", "lag")
