@@ -5,8 +5,10 @@ from tidegate.core.model.ec2 import Instance, Market, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.core.model.orders import OrderKind, OrderOutcome, OrderResult
+from tidegate.core.model.savings_plans import Committed
 from tidegate.core.model.slurm import Job, Node, holders
 from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.offers.savings_plans import covered
 
 # EC2 takes any on-demand instance into an open reservation that it fits, and out at its end.
 BILLED_ALIKE = (Market.RESERVED, Market.ON_DEMAND)
@@ -17,7 +19,8 @@ class Member:
     """One instance id and its three views; at least `record` or `instance` is there.
 
     `jobs`: those that have the node, suspended and ending ones too. `reservation`: the one of
-    Slurm's that names it, "": none.
+    Slurm's that names it, "": none. `committed`: what a Savings Plan pays of it as EC2 bills it
+    now, by which it costs `saved_usd_per_hour` less.
     """
 
     instance_id: str
@@ -27,6 +30,8 @@ class Member:
     result: OrderResult | None
     jobs: tuple[Job, ...] = ()
     reservation: str = ""
+    committed: Committed | None = None
+    saved_usd_per_hour: float = 0.0
 
     @property
     def is_busy(self) -> bool:
@@ -174,6 +179,7 @@ def members(snapshot: Snapshot) -> tuple[Member, ...]:
     results = {(r.order_id, r.name): r for r in digest.results} if digest else {}
     jobs = holders(digest.reading.jobs) if digest else {}
     reserved = reserving(digest.reading.reservations, digest.written_at_s) if digest else {}
+    coverage = covered(snapshot)
     joined: list[Member] = []
     for instance_id in sorted(records.keys() | instances.keys()):
         record = records.get(instance_id)
@@ -187,6 +193,8 @@ def members(snapshot: Snapshot) -> tuple[Member, ...]:
                 result=results.get((order.order_id, instance_id)) if order else None,
                 jobs=tuple(jobs.get(instance_id, ())),
                 reservation=reserved.get(instance_id, ""),
+                committed=coverage.committed.get(instance_id),
+                saved_usd_per_hour=coverage.saved.get(instance_id, 0.0),
             )
         )
     return tuple(joined)

@@ -7,7 +7,7 @@ from tidegate.core.model.ledger import NodeRecord
 from tidegate.core.model.savings_plans import Committed
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.market import DIGITS
-from tidegate.core.offers.savings_plans import covered, is_covered_by_any
+from tidegate.core.offers.savings_plans import is_covered_by_any
 
 # A running node's price is noted anew where it changed by more.
 PRICE_CHANGE = 0.02
@@ -50,19 +50,18 @@ def _market_usd(cluster: Cluster, record: NodeRecord) -> float:
     return now if abs(now - known) > PRICE_CHANGE * known else known
 
 
-def committed(snapshot: Snapshot, member: Member) -> Committed | None:
+def committed(member: Member) -> Committed | None:
     """The part of that which a Savings Plan pays; None: none."""
     if member.instance is None:
         return member.record.committed if member.record else None
-    return covered(snapshot).committed.get(member.instance_id)
+    return member.committed
 
 
 def _beside_plans(snapshot: Snapshot, member: Member) -> float:
     """On demand, less what a plan saves of it now. Small changes of the market make no record."""
-    cluster, record, name = snapshot.cluster, member.record, member.instance_id
+    record = member.record
     known = record.usd_per_hour if record else 0.0
-    coverage = covered(snapshot)
-    usd = cluster.prices.get(member.offering, known) - coverage.saved.get(name, 0.0)
-    is_as_noted = record is not None and record.committed == coverage.committed.get(name)
+    usd = snapshot.cluster.prices.get(member.offering, known) - member.saved_usd_per_hour
+    is_as_noted = record is not None and record.committed == member.committed
     is_near = abs(usd - known) <= PRICE_CHANGE * known
     return known if is_as_noted and is_near else round(usd, DIGITS)

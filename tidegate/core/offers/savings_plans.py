@@ -6,7 +6,6 @@ demand. Source: Savings Plans user guide, "How Savings Plans apply to your usage
 instances before those for compute; of use what saves the largest part first, then the lowest rate.
 """
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import partial
@@ -29,9 +28,6 @@ SLACK_USD = 1e-6
 
 # A plan that follows is a purchase that somebody has to decide.
 ENDS_SOON_S = 14 * 86_400.0
-
-# A plan reckons with the snapshot that it was given, and with what it learns of it.
-SNAPSHOTS_KEPT = 2
 
 
 @frozen
@@ -86,19 +82,12 @@ def _turn(plan: SavingsPlan, each: OnDemand) -> tuple[float, float, float, str]:
     return -rate.saved_share, rate.usd_per_hour, each.since_s, each.name
 
 
-_COVERED: deque[tuple[Snapshot, Coverage]] = deque(maxlen=SNAPSHOTS_KEPT)
-
-
 def covered(snapshot: Snapshot) -> Coverage:
-    """What the plans pay of the nodes that EC2 bills on demand now; reckoned once a snapshot."""
+    """What the plans pay of the nodes that EC2 bills on demand now."""
     if not snapshot.cluster.savings_plans:
         return NOTHING
-    for known, coverage in _COVERED:
-        if known is snapshot:
-            return coverage
     plans = (each for each in snapshot.cluster.savings_plans if each.is_active(snapshot.now_s))
-    _COVERED.appendleft((snapshot, cover(plans, _running(snapshot))))
-    return _COVERED[0][1]
+    return cover(plans, _running(snapshot))
 
 
 def _running(snapshot: Snapshot) -> Iterator[OnDemand]:

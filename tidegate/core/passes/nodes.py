@@ -134,7 +134,7 @@ def _debit(
         record = member.record
         offering, known_s = billed_as(record), record.priced_at_s or record.launched_at_s
     most_usd = usd
-    if not committed(snapshot, member):
+    if not committed(member):
         most_usd = dearest(snapshot, offering, usd, known_s)
     most = purchase.usage.load_of(offering.instance_type, most_usd)
     purchase.usage.debit(member.pool, 1, most, usd)
@@ -316,7 +316,7 @@ def reprice(
             continue
         if record.stopped_at_s is not None and not is_back(record, snapshot):
             continue
-        usd, paid = usd_per_hour(snapshot, member), committed(snapshot, member)
+        usd, paid = usd_per_hour(snapshot, member), committed(member)
         if usd != record.usd_per_hour or paid != record.committed:
             reason = f"EC2 bills it as {member.offering.market} now, {usd:.3f} USD per hour"
             if paid:
