@@ -170,6 +170,14 @@ _OF_PLANS = (
         becomes("service.requests:template_key", "_1 if _.reservation else _2", "_2"),
     ),
     fault(
+        "a full subnet stops nobody",
+        becomes("service.observe:observe", "stopped_by(...)", "()"),
+    ),
+    fault(
+        "a full subnet is asked for again where there is another one",
+        becomes("service.requests:_subnet", "_1 not in _", "True"),
+    ),
+    fault(
         "reservations are left alone",
         never("core.offers.offers:OfferGroups._offer_groups", "_._snapshot.cluster.reservations"),
     ),
