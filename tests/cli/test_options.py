@@ -27,7 +27,7 @@ DEV = Path(__file__).parents[2] / "clusters" / "dev.yaml"
 
 # They ask about no cluster of theirs: files, worlds and formats are named by other words.
 NO_CLUSTER = {
-    *("validate", "init", "import pcluster", "schema", "simulate", "dashboards"),
+    *("validate", "init", "import pcluster", "schema", "simulate", "dashboards", "explain"),
     "drill restore",  # a cluster of its own
     "explain",  # what codes mean is the same for all
 }
