@@ -1,5 +1,6 @@
 """On whom the bill of nodes falls: sums stay whole, whatever jobs did."""
 
+from collections import defaultdict
 from dataclasses import replace
 from typing import Any
 
@@ -151,6 +152,49 @@ def test_a_price_that_changed_counts_from_then_on():
 
     found = usd(shares(whole, bills=lines))
     assert found == {TimeUse.BOOT: near(1 / 3), TimeUse.JOB: near(4 - 1 / 3 + 8)}
+
+
+def test_a_job_of_two_nodes_pays_the_one_that_died_until_its_end_alone():
+    """Slurm says of the run that it had both until the second in which it ended."""
+    died_s = START_S + 2400
+    gang = run(nodes=("i-1", "i-2"), gpus=4.0, is_cut_short=True)
+    lines = (line(until_s=died_s), line(instance_id="i-2", usd_per_hour=8.0))
+
+    found = shares(gang, bills=lines)
+
+    of_gang: defaultdict[str, float] = defaultdict(float)
+    for share in found:
+        if share.use is TimeUse.CUT_SHORT:
+            of_gang[share.bill.instance_id] += share.usd
+    assert of_gang == {"i-1": near(0.5 * 4), "i-2": near(8.0)}
+    assert sum(s.usd for s in found) == near(4 * 2400 / 3600 + 16)
+
+
+def test_a_time_for_which_no_price_is_known_costs_nobody_anything():
+    lines = (line(until_s=START_S + 1800), line(since_s=START_S + 2400))
+    whole = run(gpus=4.0, started_at_s=START_S + 600, ended_at_s=START_S + 7200)
+
+    found = usd(shares(whole, bills=lines))
+
+    assert found == {
+        TimeUse.BOOT: near(4 / 12),
+        TimeUse.IDLE: near(4 / 12),
+        TimeUse.JOB: near(4 * (1200 + 4800) / 3600),
+    }
+
+
+@pytest.mark.parametrize(
+    ("started_s", "ended_s"), [(4200.0, 600.0), (-90_000.0, -80_000.0), (90_000.0, 99_000.0)]
+)
+def test_a_run_that_a_clock_put_elsewhere_takes_nothing_from_the_sum(
+    started_s: float, ended_s: float
+) -> None:
+    odd = run(gpus=4.0, started_at_s=START_S + started_s, ended_at_s=START_S + ended_s)
+
+    found = usd(shares(odd))
+
+    assert sum(found.values()) == near(8.0)
+    assert TimeUse.JOB not in found
 
 
 def test_days_are_those_of_utc():
