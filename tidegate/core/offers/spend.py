@@ -303,8 +303,7 @@ def _of(budget: SpendingBudget, now_s: float) -> Iterator[tuple[str, Period, flo
 def _periods(start_s: float, until_s: float) -> Iterator[Period]:
     """The days and months between, but for those that no budget asks for any more."""
     for of, charged_s in ((day_of, DAYS_CHARGED_S), (month_of, MONTHS_CHARGED_S)):
-        # A day is charged as a whole, or its sum would be of a part of it.
-        at_s = max(start_s, of(until_s - charged_s).starts_at_s)
+        at_s = max(start_s, until_s - charged_s)
         while at_s < until_s:
             period = of(at_s)
             yield period
