@@ -10,7 +10,14 @@ from tidegate.sim.advise.classes import ClassKey, Proposal, Silent
 from tidegate.sim.advise.fitting import on_its_gpus
 from tidegate.sim.advise.moved import MOVED_S, moved
 from tidegate.sim.advise.proof import PLAYS, Studied
-from tidegate.sim.advise.saving import NORMAL_95, SPREAD, Work, foretold, mean_saving, saving_of
+from tidegate.sim.advise.saving import (
+    NORMAL_95,
+    SPREAD_OF_ONE,
+    Work,
+    foretold,
+    mean_saving,
+    saving_of,
+)
 from tidegate.sim.advise.usage import parted, read_usage
 from tidegate.sim.replay.trace import read_trace
 from tidegate.sim.replay.world import Setting
@@ -253,25 +260,33 @@ STEADY = [(dict.fromkeys(range(7), 100.0), dict.fromkeys(range(7), 90.0))]
 
 
 def test_what_a_sure_half_saved_is_foretold_for_as_much_work_as_the_other_has():
-    found = foretold(STEADY, Work(taught=50.0, hidden=100.0), cost_usd=2000.0)
+    found = foretold(STEADY, Work(taught=50.0, hidden=100.0, jobs=100), cost_usd=2000.0)
 
     # Every day saved 10: 70 of work worth 50, and so 140 of work worth 100.
     assert found.usd == pytest.approx(140.0)
     assert found.share == pytest.approx(0.07)
-    assert found.high_usd - found.low_usd == pytest.approx(2 * NORMAL_95 * SPREAD * 100.0)
+    assert found.high_usd - found.low_usd == pytest.approx(2 * NORMAL_95 * SPREAD_OF_ONE * 10.0)
+
+
+def test_what_few_jobs_save_is_less_sure():
+    many, few = (foretold(STEADY, Work(50.0, 100.0, jobs), cost_usd=2000.0) for jobs in (100, 25))
+
+    assert few.high_usd - few.low_usd == pytest.approx(2 * (many.high_usd - many.low_usd))
 
 
 def test_what_an_unsure_half_saved_is_drawn_towards_what_nodes_cost_that_nobody_shares():
     lucky = dict.fromkeys(range(7), 100.0) | {3: 30.0}
 
-    found = foretold([(STEADY[0][0], lucky)], Work(taught=50.0, hidden=100.0), cost_usd=2000.0)
+    found = foretold(
+        [(STEADY[0][0], lucky)], Work(taught=50.0, hidden=100.0, jobs=100), cost_usd=2000.0
+    )
 
     # It says 140 by one day of seven.
     assert 100.0 < found.usd < 110.0
 
 
 def test_where_nodes_alone_would_save_nothing_costs_are_the_measure():
-    found = foretold(STEADY, Work(taught=0.0, hidden=0.0), cost_usd=350.0)
+    found = foretold(STEADY, Work(taught=0.0, hidden=0.0, jobs=100), cost_usd=350.0)
 
     assert found.usd == pytest.approx(35.0)
     assert (found.low_usd, found.high_usd) == pytest.approx((35.0, 35.0))

@@ -226,7 +226,10 @@ class Studied:
         teaches = [self._both(moved(first, move), learnt) for move in range(PLAYS)]
         hidden = [self._both(moved(second, move), learnt, is_hidden=True) for move in range(PLAYS)]
         usd = mean(sum(before.values()) for before, _ in hidden)
-        work = Work(*(self._whole_nodes_usd(learnt, _hours(half)) for half in (first, second)))
+        taught_usd, hidden_usd = (
+            self._whole_nodes_usd(learnt, _hours(half)) for half in (first, second)
+        )
+        work = Work(taught_usd, hidden_usd, jobs=len(tried))
         replayed = [sum(before.values()) - sum(after.values()) for before, after in hidden]
         return HeldOut(
             classes=len({key_of(run) for run in tried}),

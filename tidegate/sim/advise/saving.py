@@ -1,14 +1,16 @@
 """How much less one replay cost than another, and how sure that is: by days, drawn anew."""
 
 from collections.abc import Mapping, Sequence
+from math import sqrt
 from random import Random
 
 from tidegate.core.model.frozen import frozen
 
 DRAWS = 2000
-# By how much histories differ in what they save beside `Work`, as a part of it: the standard
-# deviation (docs/advise.md). What one half says is believed as far as it is surer than that.
-SPREAD = 0.2
+# By how much histories of so many jobs as the square of it differ in what they save beside `Work`,
+# as a part of it: the standard deviation is 0.2 for 110 jobs, and 0.5 for 18 (docs/advise.md). What
+# one half says is believed as far as it is surer than that.
+SPREAD_OF_ONE = 2.1
 NORMAL_95 = 1.96
 # Of the drawn savings, from the 2.5th to the 97.5th percent.
 TAIL = 0.025
@@ -41,11 +43,12 @@ class Saving:
 @frozen
 class Work:
     """What smaller requests would save of each half of a history if each job had the cheapest node
-    that holds it for itself, USD.
+    that holds it for itself, USD. `jobs`: how many the hidden half has.
     """
 
     taught: float
     hidden: float
+    jobs: int
 
 
 type Played = tuple[Mapping[int, float], Mapping[int, float]]
@@ -92,8 +95,9 @@ def foretold(plays: Sequence[Played], work: Work, cost_usd: float, seed: int = 0
         before = sum(sum(each.values()) for each, _ in plays) / len(plays)
         return taught.times(cost_usd / max(before, 0.01), cost_usd)
     unsure = (taught.high_usd - taught.low_usd) / (2 * NORMAL_95) / work.taught
-    weight = SPREAD**2 / (SPREAD**2 + unsure**2)
+    spread = SPREAD_OF_ONE / sqrt(max(work.jobs, 1))
+    weight = spread**2 / (spread**2 + unsure**2)
     ratio = 1.0 + weight * (taught.usd / work.taught - 1.0)
-    at = (ratio, ratio - NORMAL_95 * SPREAD, ratio + NORMAL_95 * SPREAD)
+    at = (ratio, ratio - NORMAL_95 * spread, ratio + NORMAL_95 * spread)
     usd = [each * work.hidden for each in at]
     return Saving(*usd, *(each / cost_usd if cost_usd else 0.0 for each in usd))
