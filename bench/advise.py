@@ -64,7 +64,7 @@ def figures(folder: Path, seeds: Sequence[int] = range(SEEDS)) -> Iterator[Figur
 def judged(found: Sequence[HeldOut]) -> Iterator[Figure]:
     """How often what was foretold was right, of all histories."""
     of = f"of {len(found)} histories"
-    errors = [abs(each.error or 0.0) for each in found]
+    errors = [error_of(each) for each in found]
     yield Figure(f"{of}: error of the saving, mean", 100 * sum(errors) / len(found), "%")
     near = sum(each <= WITHIN_SAVING for each in errors)
     yield Figure(f"{of}: within 5 % of the saving", near, "")
@@ -72,6 +72,13 @@ def judged(found: Sequence[HeldOut]) -> Iterator[Figure]:
     yield Figure(f"{of}: within 5 points of the cost", near, "")
     held = sum(e.predicted.low_usd <= e.replayed_usd <= e.predicted.high_usd for e in found)
     yield Figure(f"{of}: within the interval, of 95 %", held, "")
+
+
+def error_of(held_out: HeldOut) -> float:
+    """Of the saving; where none came, what was foretold is wrong altogether."""
+    if held_out.error is not None:
+        return abs(held_out.error)
+    return 1.0 if held_out.predicted.usd else 0.0
 
 
 def held_out_of(runs: Sequence[Ran]) -> HeldOut | None:
