@@ -29,7 +29,6 @@ DEV = Path(__file__).parents[2] / "clusters" / "dev.yaml"
 NO_CLUSTER = {
     *("validate", "init", "import pcluster", "schema", "simulate", "dashboards", "explain"),
     "drill restore",  # a cluster of its own
-    "explain",  # what codes mean is the same for all
 }
 # They do something, or write what has one form alone.
 NO_OUTPUT = {
