@@ -226,14 +226,18 @@ def keep_for_gangs(snapshot: Snapshot, fleet: Fleet, waiting: Iterable[Gang]) ->
 def _keep(
     snapshot: Snapshot, fleet: Fleet, gang: Gang, existing: Sequence[Bin]
 ) -> Iterator[Action]:
-    """Start no other job on open nodes that the gang counts on while the rest boots."""
+    """Start no other job on open nodes that the gang counts on while the rest boots. Not on what
+    was opened a moment ago: what counts on it open may not do so closed, and so on in turn.
+    """
     now_s = snapshot.now_s
     members = {each.member.instance_id: each.member for each in fleet.judged}
     names = tuple(
         sorted(
             each.name
             for each in existing
-            if not each.gated_for and not members[each.name].has_order(OrderKind.DRAIN, now_s)
+            if not each.gated_for
+            and not members[each.name].has_order(OrderKind.DRAIN, now_s)
+            and not members[each.name].was_told(OrderKind.UNDRAIN, now_s)
         )
     )
     if names:
