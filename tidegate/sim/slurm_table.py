@@ -350,7 +350,10 @@ class Table:
         if not self.reservations and not any(node.reserved for node in self.nodes.values()):
             return
         now_s = self.head_clock.now_s()
-        self.reservations = [each for each in self.reservations if each.ends_at_s > now_s]
+        lasting = [each for each in self.reservations if each.ends_at_s > now_s]
+        if lasting != self.reservations:
+            self.reservations = lasting
+            self.changed()  # also where it had no node
         for node in self.nodes.values():
             mine = [r for r in self.reservations if node.name in r.nodes]
             begun = [r for r in mine if r.starts_at_s <= now_s]
