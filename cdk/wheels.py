@@ -20,8 +20,11 @@ from tidegate.core.model.errors import BadConfig
 # botocore describes 400 services in 28 MB. The others of its files are about all of them.
 COMMON_DATA = ("endpoints.json", "partitions.json", "_retry.json", "sdk-default-configuration.json")
 
-# Scripts and styles of Powertools' web page about an API: no function of ours serves one.
-WEB_PAGE = "aws_lambda_powertools/event_handler/openapi/swagger_ui/*.min.*"
+# Parts of Powertools that no function of ours has: they log and count, and serve no API.
+POWERTOOLS_UNUSED = (
+    "event_handler",
+    *(f"utilities/{name}" for name in ("auth_alpha", "idempotency", "parameters", "parser")),
+)
 
 # What installers write down about where and how they installed.
 INSTALL_NOTES = ("INSTALLER", "RECORD", "REQUESTED", "direct_url.json", "uv_cache.json")
@@ -141,8 +144,8 @@ def _trim(folder: Path, services: tuple[str, ...]) -> None:
     for notes in folder.glob("*.dist-info"):
         for name in INSTALL_NOTES:
             (notes / name).unlink(missing_ok=True)
-    for asset in folder.glob(WEB_PAGE):
-        asset.unlink()
+    for part in POWERTOOLS_UNUSED:
+        shutil.rmtree(folder / "aws_lambda_powertools" / part, ignore_errors=True)
     for entry in (folder / "botocore" / "data").glob("*"):
         if entry.is_dir() and entry.name not in services:
             shutil.rmtree(entry)

@@ -173,9 +173,12 @@ def test_handlers_have_all_they_import(unpacked: Path):
 
     ours = [file for file in files if "/tidegate/" in file or "/lambdas/" in file]
     assert len(ours) > 50
-    theirs = (file.removeprefix(SITE_PACKAGES) for file in files if file.startswith(SITE_PACKAGES))
+    theirs = [file.removeprefix(SITE_PACKAGES) for file in files if file.startswith(SITE_PACKAGES)]
+    powertools = [file[1:] for file in theirs if file.startswith("/aws_lambda_powertools/")]
+    assert [file for file in powertools if not (unpacked / file).exists()] == []
     names = {file.split("/")[1].split(".")[0] for file in theirs}
     needed = {name for name in names if not name.startswith("_")}
+    assert powertools
     assert "aws_lambda_powertools" in needed
     # botocore takes certifi's certificates where they are, and else its own.
     assert {name for name in needed - {"certifi"} if not is_in(unpacked, name)} == set()
