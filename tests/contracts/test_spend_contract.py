@@ -214,12 +214,14 @@ def test_what_a_node_cost_at_its_price_is_counted_once_when_it_gets_another(
 
 def test_what_a_savings_plan_pays_of_a_price_is_noted_with_it(ledger: Ledger) -> None:
     with_node(ledger)
-    paid = Committed("arn:aws:savingsplans::123456789012:savingsplan/0f3a", 0.3)
+    paid = Committed("arn:aws:savingsplans::123456789012:savingsplan/0f3a", 0.3, 0.2)
 
     ledger.charge([replace(repriced(0.326), next_committed=paid)])
 
     (found,) = ledger.view().nodes
     assert (found.usd_per_hour, found.committed) == (0.326, paid)
+    assert found.committed is not None
+    assert found.committed.saved_usd_per_hour == 0.2
     ledger.charge([repriced(0.526, NOW_S + 60, NOW_S)])
     (found,) = ledger.view().nodes
     assert (found.usd_per_hour, found.committed) == (0.526, None)

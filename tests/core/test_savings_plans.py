@@ -74,6 +74,18 @@ def running(count: int, of: Cluster) -> Snapshot:
     return snapshot(busy, nodes, of=of, instances=shown, records=records)
 
 
+def noted(seen: Snapshot) -> Snapshot:
+    """What the next look sees: the prices that this one's plan notes."""
+    found = {a.instance_id: a for a in plan(seen).actions if isinstance(a, Reprice)}
+    nodes = (
+        replace(each, usd_per_hour=to.usd_per_hour, committed=to.committed)
+        if (to := found.get(each.instance_id))
+        else each
+        for each in seen.nodes
+    )
+    return replace(seen, nodes=tuple(nodes))
+
+
 def also(seen: Snapshot, *more: Job) -> Snapshot:
     reading = seen.heard.reading
     digest = replace(seen.heard, reading=replace(reading, jobs=(*reading.jobs, *more)))
@@ -185,6 +197,34 @@ def test_the_ledger_notes_what_the_plan_pays_and_when_it_does_no_more() -> None:
     ]
 
 
+@pytest.mark.parametrize("zones", [(), ("us-east-1b",)])
+def test_a_node_that_no_pool_buys_any_more_costs_the_same_look_after_look(
+    zones: tuple[str, ...],
+) -> None:
+    seen = running(1, committing(0.3))
+    seen = noted(seen)
+    assert seen.nodes[0].usd_per_hour == 0.326
+
+    left = {Offering(T4.name, zone, Market.ON_DEMAND): USD for zone in zones}
+    gone = replace(seen, cluster=replace(seen.cluster, prices=left))
+    for _ in range(3):
+        gone = noted(gone)
+        assert gone.nodes[0].usd_per_hour == 0.326
+    half = noted(replace(gone, cluster=replace(gone.cluster, savings_plans=(savings_plan(0.15),))))
+    assert half.nodes[0].usd_per_hour == pytest.approx(0.426)
+    over = noted(replace(half, cluster=replace(half.cluster, savings_plans=())))
+    assert (over.nodes[0].usd_per_hour, over.nodes[0].committed) == (USD, None)
+    assert noted(over).nodes[0].usd_per_hour == USD
+
+
+def test_a_node_of_which_nobody_knows_a_price_costs_what_it_uses_of_the_plan() -> None:
+    seen = running(1, replace(committing(0.3), prices={}))
+
+    (member,) = members(replace(seen, nodes=()))
+
+    assert usd_per_hour(seen, member) == 0.3
+
+
 def test_a_node_that_boots_is_paid_by_the_plan_from_its_launch_on() -> None:
     booting = replace(record(on=ON_DEMAND, phase=Phase.LAUNCHED), launched_at_s=NOW_S - 40)
     seen = snapshot(of=committing(), records=[booting])
@@ -217,7 +257,7 @@ def test_plans_for_ec2_instances_come_first_and_what_saves_most() -> None:
         "i-big": Committed(ARN, 0.2),
     }
     assert found.left == {"arn:z": 0.0, ARN: pytest.approx(0.0)}
-    assert found.saved["i-big"] == pytest.approx(0.2 / 2.4 * 1.486)
+    assert found.committed["i-big"].saved_usd_per_hour == pytest.approx(0.2 / 2.4 * 1.486)
 
 
 def test_of_two_types_that_one_is_covered_of_which_the_larger_part_is_saved() -> None:

@@ -20,7 +20,7 @@ class Member:
 
     `jobs`: those that have the node, suspended and ending ones too. `reservation`: the one of
     Slurm's that names it, "": none. `committed`: what a Savings Plan pays of it as EC2 bills it
-    now, by which it costs `saved_usd_per_hour` less.
+    now.
     """
 
     instance_id: str
@@ -31,7 +31,6 @@ class Member:
     jobs: tuple[Job, ...] = ()
     reservation: str = ""
     committed: Committed | None = None
-    saved_usd_per_hour: float = 0.0
 
     @property
     def is_busy(self) -> bool:
@@ -194,7 +193,6 @@ def members(snapshot: Snapshot) -> tuple[Member, ...]:
                 jobs=tuple(jobs.get(instance_id, ())),
                 reservation=reserved.get(instance_id, ""),
                 committed=coverage.committed.get(instance_id),
-                saved_usd_per_hour=coverage.saved.get(instance_id, 0.0),
             )
         )
     return tuple(joined)

@@ -59,9 +59,29 @@ def committed(member: Member) -> Committed | None:
 
 def _beside_plans(snapshot: Snapshot, member: Member) -> float:
     """On demand, less what a plan saves of it now. Small changes of the market make no record."""
-    record = member.record
+    record, paid = member.record, member.committed
     known = record.usd_per_hour if record else 0.0
-    usd = snapshot.cluster.prices.get(member.offering, known) - member.saved_usd_per_hour
-    is_as_noted = record is not None and record.committed == member.committed
+    usd = _on_demand_usd(snapshot.cluster, member)
+    if paid:
+        usd = max(usd - paid.saved_usd_per_hour, paid.usd_per_hour)
+    assert usd >= 0, f"{member.instance_id} costs {usd} USD per hour"
+    is_as_noted = record is not None and record.committed == paid
     is_near = abs(usd - known) <= PRICE_CHANGE * known
     return known if is_as_noted and is_near else round(usd, DIGITS)
+
+
+def _on_demand_usd(cluster: Cluster, member: Member) -> float:
+    """Without a plan. What no pool buys any more has no price: then it costs what it does in
+    another zone, or did when its price was noted.
+    """
+    of = member.offering
+    if of in cluster.prices:
+        return cluster.prices[of]
+    elsewhere = [
+        usd
+        for each, usd in cluster.prices.items()
+        if (each.instance_type, each.market) == (of.instance_type, of.market)
+    ]
+    record = member.record
+    saved_usd = record.committed.saved_usd_per_hour if record and record.committed else 0.0
+    return min(elsewhere, default=record.usd_per_hour + saved_usd if record else 0.0)

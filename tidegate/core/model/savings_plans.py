@@ -1,7 +1,7 @@
 """Savings Plans: so many USD per hour that AWS is paid whether instances use them or not."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from enum import StrEnum
 
 from tidegate.core.model.frozen import frozen
@@ -83,7 +83,12 @@ def name_of(arn: str) -> str:
 
 @frozen
 class Committed:
-    """The part of a node's price that the commitment of a Savings Plan pays."""
+    """The part of a node's price that the commitment of a Savings Plan pays.
+
+    The market moves what it saves in small steps, of which nobody makes a record.
+    """
 
     plan: str  #: the plan's ARN
     usd_per_hour: float  #: of the commitment
+    #: how much less than on demand the node costs by it
+    saved_usd_per_hour: float = field(default=0.0, compare=False)

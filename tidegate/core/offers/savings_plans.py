@@ -41,12 +41,11 @@ class OnDemand:
 
 @frozen
 class Coverage:
-    """By instance what a plan pays of it, and how much less it costs; by the ARN of a plan what is
-    left of it. All in USD per hour.
+    """By instance what a plan pays of it; by the ARN of a plan what is left of it, in USD per
+    hour.
     """
 
     committed: Mapping[str, Committed] = field(default_factory=dict)
-    saved: Mapping[str, float] = field(default_factory=dict)
     left: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -58,7 +57,6 @@ def cover(plans: Iterable[SavingsPlan], running: Iterable[OnDemand]) -> Coverage
     nothing.
     """
     committed: dict[str, Committed] = {}
-    saved: dict[str, float] = {}
     left: dict[str, float] = {}
     uncovered = list(running)
     for plan in sorted(plans, key=lambda each: (each.kind is PlanKind.COMPUTE, each.arn)):
@@ -69,12 +67,12 @@ def cover(plans: Iterable[SavingsPlan], running: Iterable[OnDemand]) -> Coverage
                 break
             rate = plan.rates[each.instance_type]
             usd = min(rate.usd_per_hour, room)
-            committed[each.name] = Committed(plan.arn, round(usd, 6))
-            saved[each.name] = rate.saved_usd_per_hour * usd / rate.usd_per_hour
+            saved_usd = rate.saved_usd_per_hour * usd / rate.usd_per_hour
+            committed[each.name] = Committed(plan.arn, round(usd, 6), saved_usd)
             room -= usd
         left[plan.arn] = room
         uncovered = [each for each in uncovered if each.name not in committed]
-    return Coverage(committed, saved, left)
+    return Coverage(committed, left)
 
 
 def _turn(plan: SavingsPlan, each: OnDemand) -> tuple[float, float, float, str]:
