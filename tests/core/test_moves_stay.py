@@ -39,6 +39,7 @@ from tidegate.core.model.ledger import Launch
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Send
 from tidegate.core.model.resting import Resting
+from tidegate.core.model.savings_plans import PlanKind, PlanRate, SavingsPlan
 from tidegate.core.model.slurm import Association, Job, Shape
 from tidegate.core.model.waiting import Waiting
 from tidegate.core.planner import plan
@@ -274,3 +275,23 @@ def test_why_says_that_it_moves_and_what_that_saves() -> None:
     assert "it moves to spot as soon as limits and budgets allow it" in why(running())
     assert "nodes are there, which saves 2." in why(running())
     assert "until its end" in why(running())
+
+
+def with_plan(usd: float) -> Cluster:
+    rates = {T4.name: PlanRate(0.3, 0.5)}
+    plan_of = SavingsPlan("arn:x/0f3a", PlanKind.COMPUTE, usd, rates, NOW_S - 900, NOW_S + 1e7)
+    return replace(ONE_TYPE, savings_plans=(plan_of,))
+
+
+def test_it_stays_on_what_a_savings_plan_has_paid_for() -> None:
+    # 0.326 USD per hour, of which 0.3 are paid whether it runs there or on spot, for 0.2.
+    says = why(running(), of=with_plan(0.3))
+    assert says.endswith("it stays there: it runs on what Savings Plan 0f3a has paid for")
+    assert launches(plan(seen(running(), of=with_plan(0.3)))) == []
+
+
+def test_it_moves_where_the_plan_pays_a_small_part_of_its_node() -> None:
+    # Of 0.526 a plan of 0.03 pays that, and 0.02 are saved: to leave it saves 0.476.
+    (launch,) = launches(plan(seen(running(), of=with_plan(0.03))))
+
+    assert launch.offerings[0].market is Market.SPOT

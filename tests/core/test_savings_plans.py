@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.core.reading import launches
+from tests.core.reading import launches, orders
 from tests.make import (
     A10G,
     NOW_S,
@@ -28,6 +28,7 @@ from tidegate.core.model.cluster import Cluster, Limits
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.ledger import Launch, LaunchRecord, Phase
 from tidegate.core.model.market import Quote, SeenMarket
+from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Reprice
 from tidegate.core.model.savings_plans import Committed, PlanKind, PlanRate, SavingsPlan
 from tidegate.core.model.slurm import Job
@@ -195,6 +196,61 @@ def test_the_ledger_notes_what_the_plan_pays_and_when_it_does_no_more() -> None:
     assert [a for a in plan(without).actions if isinstance(a, Reprice)] == [
         Reprice("i-1", USD, "EC2 bills it as on-demand now, 0.526 USD per hour")
     ]
+
+
+def idling(of: Cluster) -> Snapshot:
+    """One on spot, and one on demand, for long enough to go."""
+    kinds = {"i-1": ON_DEMAND, "i-2": replace(ON_DEMAND, market=Market.SPOT)}
+    return snapshot(
+        [],
+        [node(name, idle_s=900.0) for name in kinds],
+        of=of,
+        instances=[instance(name, on) for name, on in kinds.items()],
+        records=[record(name, on=on) for name, on in kinds.items()],
+        age_s=0.0,
+    )
+
+
+@pytest.mark.parametrize(("usd", "first"), [(0.6, "i-1"), (0.01, "i-2")])
+def test_slurm_fills_what_a_plan_has_paid_for_before_spot(usd: float, first: str) -> None:
+    of = committing(usd)
+    kept = replace(of, pools=tuple(replace(each, idle_s=3600.0) for each in of.pools))
+
+    found = {
+        name: int(each.text)
+        for each in orders(plan(idling(kept)), OrderKind.WEIGHT)
+        for name in each.names
+    }
+
+    assert min(found, key=lambda name: found[name]) == first
+    assert found["i-1"] != found["i-2"]
+
+
+@pytest.mark.parametrize(("usd", "goes"), [(0.6, "i-2"), (0.01, "i-1")])
+def test_of_idle_nodes_that_goes_first_whose_end_saves_most(usd: float, goes: str) -> None:
+    of = committing(usd)
+    kept = replace(of, pools=tuple(replace(each, min_nodes=1) for each in of.pools[:1]))
+
+    (order,) = orders(plan(idling(kept)), OrderKind.RELEASE)
+
+    assert order.names == (goes,)
+
+
+@pytest.mark.parametrize(("usd", "is_kept"), [(2.4, False), (0.01, True)])
+def test_no_node_is_kept_for_larger_jobs_that_a_plan_has_paid_for(
+    usd: float, is_kept: bool
+) -> None:
+    big = replace(ON_DEMAND, instance_type=T4_BIG.name)
+    large = job(9, gpus=4, on=["i-1"], time_limit_s=3600.0, started_at_s=NOW_S - 60)
+    seen = snapshot(
+        [large, job(1, gpus=1, time_limit_s=3600.0)],
+        [node("i-1", T4_BIG, state="MIXED+DYNAMIC_NORM", gpus_alloc=4)],
+        of=committing(usd),
+        instances=[instance("i-1", big)],
+        records=[record("i-1", on=big)],
+    )
+
+    assert bool(orders(plan(seen), OrderKind.DRAIN)) == is_kept
 
 
 @pytest.mark.parametrize("zones", [(), ("us-east-1b",)])

@@ -37,6 +37,12 @@ def usd_per_hour(snapshot: Snapshot, member: Member) -> float:
     return snapshot.cluster.prices.get(offering, record.usd_per_hour if record else 0.0)
 
 
+def marginal_usd_per_hour(snapshot: Snapshot, member: Member) -> float:
+    """What an hour less of the node saves: what a Savings Plan pays of it is paid all the same."""
+    paid = committed(member)
+    return max(usd_per_hour(snapshot, member) - (paid.usd_per_hour if paid else 0.0), 0.0)
+
+
 def _market_usd(cluster: Cluster, record: NodeRecord) -> float:
     """EC2 bills a running instance at the price of now, which for a node bought before the market
     was read was a guess. Small changes make no record.

@@ -11,7 +11,7 @@ from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.idle_check import asked_on
 from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.fleet.members import Member
-from tidegate.core.fleet.node_price import usd_per_hour
+from tidegate.core.fleet.node_price import marginal_usd_per_hour, usd_per_hour
 from tidegate.core.fleet.starts import stopped_room
 from tidegate.core.fleet.templates import history_of
 from tidegate.core.model.budgets import DisruptionReason
@@ -186,13 +186,13 @@ def _is_on_demand(each: Judged) -> bool:
 
 def _in_turn(snapshot: Snapshot, idle: Iterable[Judged], replaced: Collection[str]) -> list[Judged]:
     """A node that goes soon anyway goes first: what came to replace it stays, and what has to show
-    that its template is good. Then the dearest.
+    that its template is good. Then that whose end saves most.
     """
 
     def turn(each: Judged) -> tuple[bool, bool, float, str]:
         member = each.member
         stays = member.instance_id not in replaced
-        usd = usd_per_hour(snapshot, member)
+        usd = marginal_usd_per_hour(snapshot, member)
         return stays, is_tried(snapshot, member), -usd, member.instance_id
 
     return sorted(idle, key=turn)

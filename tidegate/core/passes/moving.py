@@ -13,7 +13,7 @@ from tidegate.core.fleet.drains import is_ours
 from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.fleet.members import Member
-from tidegate.core.fleet.node_price import usd_per_hour
+from tidegate.core.fleet.node_price import committed, marginal_usd_per_hour, usd_per_hour
 from tidegate.core.interruption.save import Checkpoint, checkpoint, moved_ending
 from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.drain_reason import DrainCode, DrainReason, read
@@ -21,6 +21,7 @@ from tidegate.core.model.durations import clock, span
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.orders import OrderKind, OrderOutcome
+from tidegate.core.model.savings_plans import name_of
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.cost import SECONDS_PER_HOUR, billed_hours, run_s
@@ -101,13 +102,13 @@ class Moving:
         spot = self._spot(job, need)
         if spot is None:
             return self._none(need)
-        usd = sum(usd_per_hour(self._snapshot, each.member) for each in nodes)
+        usd = sum(marginal_usd_per_hour(self._snapshot, each.member) for each in nodes)
         saves_usd = self._saves_usd(job, need, asked, spot=spot, paid_usd_per_hour=usd)
         move = Move(job, asked, _on_spot(need), tuple(nodes), saves_usd)
         if is_told(move, self._snapshot):
             return move  # its requeue is on its way: nothing is won by a change of mind
         now = self._pressure(job, need, asked, spot, ratio=usd / len(nodes) / spot.usd_per_hour)
-        if stays := self._stays(now, spot):
+        if stays := _committed(nodes, now) or self._stays(now, spot):
             return stays
         if saves_usd <= 0:
             return "what is left of it would save less on spot than the move costs"
@@ -284,6 +285,13 @@ class Moving:
                     besides=each.member.instance_id,
                 )
         return ""
+
+
+def _committed(nodes: Sequence[Judged], now: Pressure) -> str:
+    """Which plan has paid for so much of its nodes that to leave them saves nothing; "": none."""
+    plans = (paid.plan for each in nodes if (paid := committed(each.member)))
+    plan = next(plans, "") if now.price_ratio <= 1.0 else ""
+    return f"it runs on what {name_of(plan)} has paid for" if plan else ""
 
 
 def _licences(job: Job) -> set[str]:

@@ -12,7 +12,7 @@ from tidegate.core.fleet.drains import is_at_gate
 from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.judge import RELEASED, Judged, Use
 from tidegate.core.fleet.members import Member
-from tidegate.core.fleet.node_price import committed, usd_per_hour
+from tidegate.core.fleet.node_price import committed, marginal_usd_per_hour, usd_per_hour
 from tidegate.core.fleet.stopped import is_back
 from tidegate.core.fleet.templates import is_to_blame
 from tidegate.core.interruption.save import RECLAIMED, InterruptionNotice, reclaim_at_s, saves
@@ -149,7 +149,7 @@ def _add_bin(snapshot: Snapshot, room: Room, purchase: Purchase, judged: Judged)
         gated_for = judged.gated_for if judged.use is Use.GATED else ""
         found = bin_of_node(member.node, pool, member.offering, gated_for, member.jobs)
         found.is_empty = not member.is_busy
-        found.usd_per_hour = usd_per_hour(snapshot, member)
+        found.usd_per_hour = marginal_usd_per_hour(snapshot, member)
         found.is_closed = judged.is_closed
         found.opened_for = member.opened_for(snapshot.now_s)
         if member.offering.market is Market.SPOT:
@@ -169,7 +169,7 @@ def _add_bin(snapshot: Snapshot, room: Room, purchase: Purchase, judged: Judged)
                 layout=member.record.layout if member.record else "",
             )
             booting.for_jobs = member.record.for_jobs if member.record else ()
-            booting.usd_per_hour = usd_per_hour(snapshot, member)
+            booting.usd_per_hour = marginal_usd_per_hour(snapshot, member)
             if member.offering.market is Market.SPOT:
                 booting.is_lossy = _lossy(purchase, pool, member.offering)
             if member.was_told(OrderKind.DRAIN, snapshot.now_s):  # it joins closed

@@ -16,7 +16,7 @@ from tidegate.core.demand.demand import natural
 from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.fleet.members import Member
-from tidegate.core.fleet.node_price import usd_per_hour
+from tidegate.core.fleet.node_price import marginal_usd_per_hour
 from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.orders import OrderKind
@@ -171,7 +171,7 @@ def _weigh(
     for each in steered:
         node, member = each.member.node, each.member
         if each.use is Use.CAPACITY and node is not None and not each.is_closed:
-            usd = 0.0 if member.pool in kept else usd_per_hour(snapshot, member)
+            usd = 0.0 if member.pool in kept else marginal_usd_per_hour(snapshot, member)
             cost = usd * outlasts_s(mean_s, steering.lives_s(node.name))
             wanted[node.name], weights[node.name] = weight_of(cost), node.weight
     for gang in gangs:
