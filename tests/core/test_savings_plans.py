@@ -360,6 +360,20 @@ def test_what_the_market_asks_moves_rates_that_are_a_part_of_the_list() -> None:
     assert (big.usd_per_hour, big.on_demand_usd_per_hour) == pytest.approx((2.4, 3.6))
 
 
+def test_a_rate_that_is_no_lower_than_on_demand_after_a_price_cut_covers_nothing() -> None:
+    of = replace(at_estimates(cluster(pool()), DISK_USD), savings_plans=(savings_plan(9.0),))
+    cut = (Quote(T4.name, 0.3), Quote(T4_BIG.name, 3.0))
+
+    seen = at_market(of, SeenMarket(on_demand=cut, on_demand_at_s=NOW_S), NOW_S)
+
+    (found,) = seen.savings_plans
+    assert found.rates == {T4_BIG.name: PlanRate(2.4, 3.0)}
+    assert [each.committed for each in members(running(1, seen))] == [None]
+    again = (Quote(T4.name, 0.31),)
+    back = at_market(of, SeenMarket(on_demand=again, on_demand_at_s=NOW_S), NOW_S)
+    assert back.savings_plans[0].rates[T4.name] == PlanRate(0.3, 0.31)
+
+
 @pytest.mark.parametrize(
     ("ends_in_s", "says"),
     [

@@ -49,7 +49,9 @@ class SavingsPlan:
     ends_at_s: float
 
     def at(self, listed: Mapping[str, float], discount: float) -> "SavingsPlan":
-        """With what AWS's list asks of these types now, off which a contract takes `discount`."""
+        """With what AWS's list asks of these types now, off which a contract takes `discount`. What
+        saves nothing at that covers nothing.
+        """
         new = {
             name: replace(
                 rate,
@@ -63,7 +65,12 @@ class SavingsPlan:
             for name, rate in self.rates.items()
             if name in listed
         }
-        return replace(self, rates={**self.rates, **new})
+        rates = {
+            name: rate
+            for name, rate in {**self.rates, **new}.items()
+            if name not in new or rate.saved_usd_per_hour > 0
+        }
+        return replace(self, rates=rates)
 
     def later(self, by_s: float) -> "SavingsPlan":
         return replace(self, starts_at_s=self.starts_at_s + by_s, ends_at_s=self.ends_at_s + by_s)
