@@ -95,6 +95,28 @@ def test_what_cannot_be_a_plan_is_refused(
     assert any(said in each for each in found), found
 
 
+ABROAD = {
+    "region": "ap-northeast-1",
+    "pools.t4.zones": ["ap-northeast-1a"],
+}
+
+
+def test_a_rate_is_held_against_a_price_of_its_region_alone(tmp_path: Path) -> None:
+    # AWS's list says 0.526 in us-east-1, and 0.71 in Tokyo.
+    dear = {**PLAN, "rates_usd_per_hour": {"g4dn.xlarge": 0.6}}
+    says = "rates_usd_per_hour.g4dn.xlarge 0.6, but g4dn.xlarge costs 0.526 on demand"
+
+    assert any(says in each for each in wrong(tmp_path, dear, prices_usd_per_hour={}))
+    own = {"g4dn.xlarge": {"on-demand": 0.526}}
+    assert any(says in each for each in wrong(tmp_path, dear, prices_usd_per_hour=own, **ABROAD))
+    (found,) = plans(tmp_path, dear, prices_usd_per_hour={}, **ABROAD)
+
+    # Until the market is read it saves nothing; then it is judged by what EC2 asks there.
+    assert found.rates == {"g4dn.xlarge": PlanRate(0.6, 0.6)}
+    assert found.at({"g4dn.xlarge": 0.71}, 0.0).rates == {"g4dn.xlarge": PlanRate(0.6, 0.71)}
+    assert found.at({"g4dn.xlarge": 0.6}, 0.0).rates == {}
+
+
 def test_a_plan_is_named_once_and_of_what_some_pool_buys_on_demand(tmp_path: Path) -> None:
     spot = {"pools.t4.capacity_types": ["spot"]}
 

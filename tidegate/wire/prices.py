@@ -69,6 +69,30 @@ def price_usd_per_hour(
 
 
 @frozen
+class OnDemandPrice:
+    """What an instance costs on demand without its disk, by the list and less what a contract takes
+    off it. `is_own`: the file says it, or the list is the region's; what AWS asks elsewhere only
+    the market will say.
+    """
+
+    listed_usd: float
+    paid_usd: float
+    is_own: bool
+
+
+def on_demand_price(
+    prices: PriceModel, instance_type: str, region: str | None, discount: float
+) -> OnDemandPrice | None:
+    """None: nobody knows."""
+    listed = price_usd_per_hour(prices, instance_type, Market.ON_DEMAND, region)
+    if listed is None:
+        return None
+    is_said = Market.ON_DEMAND in prices
+    paid = listed if is_said else listed * (1 - discount)
+    return OnDemandPrice(listed, paid, is_said or region == LIST_PRICE_REGION)
+
+
+@frozen
 class Priced:
     """`estimates`: of offerings whose price the file leaves to the market."""
 
@@ -121,13 +145,9 @@ class PriceList:
                 estimates[paid] = estimate
         return Priced(prices, estimates)
 
-    def on_demand_usd(self, instance_type: str) -> tuple[float, float] | None:
-        """What an instance costs on demand without its disk, by the list and less what a contract
-        takes off it; None: nobody knows.
-        """
-        listed = self._usd_per_hour(instance_type, Market.ON_DEMAND)
-        paid = self._paid_per_hour(instance_type, Market.ON_DEMAND)
-        return None if listed is None or paid is None else (listed, paid)
+    def on_demand(self, instance_type: str) -> OnDemandPrice | None:
+        known = self.known.get(instance_type, {})
+        return on_demand_price(known, instance_type, self.region, self.discount)
 
     def _paid_per_hour(self, instance_type: str, market: Market) -> float | None:
         usd, said = self._usd_per_hour(instance_type, market), self.known.get(instance_type, {})

@@ -20,7 +20,7 @@ from tidegate.wire.partition_rules import PARTITION_RULES
 from tidegate.wire.parts import Parts, parts_of
 from tidegate.wire.places import REGIONS
 from tidegate.wire.pool_models import LimitsModel, PoolModel
-from tidegate.wire.prices import price_usd_per_hour
+from tidegate.wire.prices import OnDemandPrice, on_demand_price, price_usd_per_hour
 from tidegate.wire.problems import Place, Problem, and_, did_you_mean
 from tidegate.wire.reservation_rules import RESERVATION_RULES
 from tidegate.wire.savings_plan_model import bought_on_demand, plan_problems
@@ -216,13 +216,8 @@ def _savings_plans(parts: Parts) -> Iterator[Problem]:
         yield from plan_problems(parts.savings_plans.items(), types, partial(_on_demand, parts))
 
 
-def _on_demand(parts: Parts, name: str) -> tuple[float, float] | None:
-    """By the list, and less what a contract takes off it; None: not known."""
-    listed = _price(parts, name, Market.ON_DEMAND)
-    if listed is None:
-        return None
-    is_said = Market.ON_DEMAND in parts.prices.get(name, {})
-    return listed, listed if is_said else listed * (1 - parts.discount)
+def _on_demand(parts: Parts, name: str) -> OnDemandPrice | None:
+    return on_demand_price(parts.prices.get(name, {}), name, parts.region, parts.discount)
 
 
 def _limits(parts: Parts) -> Iterator[Problem]:

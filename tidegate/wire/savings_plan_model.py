@@ -10,14 +10,12 @@ from tidegate.core.model.ec2 import Market
 from tidegate.core.model.savings_plans import PlanKind, PlanRate, SavingsPlan
 from tidegate.wire import names
 from tidegate.wire.pool_models import PoolModel
-from tidegate.wire.prices import PriceList, PriceUsd
+from tidegate.wire.prices import OnDemandPrice, PriceList, PriceUsd
 from tidegate.wire.problems import Problem
 from tidegate.wire.section import Section
 
-type OnDemandUsd = Callable[[str], tuple[float, float] | None]
-"""What an instance of a type costs on demand without its disk, by the list and less what a contract
-takes off it; None: nobody knows.
-"""
+type OnDemand = Callable[[str], OnDemandPrice | None]
+"""What an instance of a type costs on demand; None: nobody knows."""
 
 SavingsPlanArn = Annotated[
     str,
@@ -79,7 +77,7 @@ class SavingsPlanModel(Section):
         """Whether its kind allows it; whether it has a rate for it is another question."""
         return self.family in (None, instance_type.split(".")[0])
 
-    def plan(self, types: Iterable[str], on_demand: OnDemandUsd) -> SavingsPlan:
+    def plan(self, types: Iterable[str], on_demand: OnDemand) -> SavingsPlan:
         """`types`: those that pools buy on demand. What would cost more by it is not covered."""
         rates = {name: rate for name in types if (rate := self._rate(name, on_demand(name)))}
         return SavingsPlan(
@@ -91,16 +89,19 @@ class SavingsPlanModel(Section):
             ends_at_s=self.ends_at.timestamp(),
         )
 
-    def _rate(self, name: str, known: tuple[float, float] | None) -> PlanRate | None:
+    def _rate(self, name: str, known: OnDemandPrice | None) -> PlanRate | None:
+        """Above the list of another region a rate saves nothing until the market is read."""
         said = self.rates_usd_per_hour.get(name)
         if known is None or not self.covers(name):
             return None
-        listed, paid = known
+        paid = known.paid_usd
         if said is not None:
-            return PlanRate(said, paid) if said < paid else None
+            if known.is_own:
+                return PlanRate(said, paid) if said < paid else None
+            return PlanRate(said, max(paid, said))
         if self.discount_percent is None:
             return None
-        usd = listed * (1 - self.discount_percent / 100)
+        usd = known.listed_usd * (1 - self.discount_percent / 100)
         return PlanRate(usd, paid, self.discount_percent / 100) if usd < paid else None
 
 
@@ -120,13 +121,13 @@ def plans_of(
     models: Iterable[SavingsPlanModel], pools: Mapping[str, PoolModel], listed: PriceList
 ) -> tuple[SavingsPlan, ...]:
     types = bought_on_demand(pools)
-    return tuple(each.plan(types, listed.on_demand_usd) for each in models)
+    return tuple(each.plan(types, listed.on_demand) for each in models)
 
 
 def plan_problems(
     plans: Iterable[tuple[int, SavingsPlanModel]],
     types: Iterable[str],
-    on_demand: OnDemandUsd,
+    on_demand: OnDemand,
 ) -> Iterator[Problem]:
     """Each plan is named once and pays for something. `types`: all that pools buy on demand."""
     arns: dict[str, int] = {}
@@ -138,8 +139,8 @@ def plan_problems(
         arns.setdefault(each.arn, index)
         for name, usd in each.rates_usd_per_hour.items():
             known = on_demand(name)
-            if known and usd >= known[1]:
-                text = f"{usd:g}, but {name} costs {known[1]:g} on demand: no plan asks more"
+            if known and known.is_own and usd >= known.paid_usd:
+                text = f"{usd:g}, but {name} costs {known.paid_usd:g} on demand: no plan asks more"
                 yield Problem(("savings_plans", index, "rates_usd_per_hour", name), text)
         if not each.plan(sold, on_demand).rates:
             text = f"no pool with {Market.ON_DEMAND} has a type that it covers"

@@ -81,4 +81,9 @@ def _spans(
         for name in ends.get(at_s, ()):
             running.pop(name, None)
         found = cover(plans, running.values())
-        yield Span(at_s, next_s, sum(each.saved_usd_per_hour for each in found.committed.values()), sum(found.left.values()))
+        yield Span(
+            at_s,
+            next_s,
+            sum(each.saved_usd_per_hour for each in found.committed.values()),
+            sum(found.left.values()),
+        )
