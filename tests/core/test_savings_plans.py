@@ -34,7 +34,6 @@ from tidegate.core.model.savings_plans import Committed, PlanKind, PlanRate, Sav
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.market import at_market
-from tidegate.core.offers.savings_plans import OnDemand, cover
 from tidegate.core.offers.spend import bill, repriced
 from tidegate.core.planner import plan
 from tidegate.service.requests import fleet_request
@@ -294,38 +293,6 @@ def test_a_node_that_boots_is_paid_by_the_plan_from_its_launch_on() -> None:
     line = bill(replace(booting, usd_per_hour=0.326, committed=paid), NOW_S)
     assert line is not None
     assert line.committed == paid
-
-
-def test_plans_for_ec2_instances_come_first_and_what_saves_most() -> None:
-    compute = savings_plan(0.5)
-    family = SavingsPlan(
-        "arn:z", PlanKind.EC2_INSTANCE, 0.2, {T4.name: PlanRate(0.2, 0.5)}, 0.0, 1e12
-    )
-    fleet = [OnDemand("i-big", T4_BIG.name, 1.0), OnDemand("i-b", T4.name, 2.0)]
-    fleet += [OnDemand("i-a", T4.name, 2.0)]
-
-    found = cover([compute, family], fleet)
-
-    # 40 % off a T4 and 38 % off the big one; of two alike the older, of equal ages by name.
-    assert found.committed == {
-        "i-a": Committed("arn:z", 0.2),
-        "i-b": Committed(ARN, 0.3),
-        "i-big": Committed(ARN, 0.2),
-    }
-    assert found.left == {"arn:z": 0.0, ARN: pytest.approx(0.0)}
-    assert found.committed["i-big"].saved_usd_per_hour == pytest.approx(0.2 / 2.4 * 1.486)
-
-
-def test_of_two_types_that_one_is_covered_of_which_the_larger_part_is_saved() -> None:
-    rates = {T4.name: PlanRate(0.4, 0.5), T4_BIG.name: PlanRate(2.0, 3.9)}
-    fleet = [OnDemand("i-1", T4.name, 1.0), OnDemand("i-2", T4_BIG.name, 2.0)]
-
-    found = cover([savings_plan(2.1, rates=rates)], fleet)
-
-    assert {name: each.usd_per_hour for name, each in found.committed.items()} == {
-        "i-2": 2.0,
-        "i-1": pytest.approx(0.1),
-    }
 
 
 def test_spot_is_never_covered() -> None:

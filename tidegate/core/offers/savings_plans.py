@@ -26,6 +26,9 @@ USED_COUNTS = 0.02
 # A sum of rates, each with six decimals, may miss the commitment by that.
 SLACK_USD = 1e-6
 
+# Of equal discounts floats make shares that differ in their last digits.
+SHARE_DIGITS = 9
+
 # A plan that follows is a purchase that somebody has to decide.
 ENDS_SOON_S = 14 * 86_400.0
 
@@ -77,7 +80,7 @@ def cover(plans: Iterable[SavingsPlan], running: Iterable[OnDemand]) -> Coverage
 
 def _turn(plan: SavingsPlan, each: OnDemand) -> tuple[float, float, float, str]:
     rate = plan.rates[each.instance_type]
-    return -rate.saved_share, rate.usd_per_hour, each.since_s, each.name
+    return -round(rate.saved_share, SHARE_DIGITS), rate.usd_per_hour, each.since_s, each.name
 
 
 def covered(snapshot: Snapshot) -> Coverage:
