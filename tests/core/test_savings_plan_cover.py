@@ -1,11 +1,13 @@
 """Which of what runs Savings Plans cover, in AWS's order."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.core.test_savings_plans import ARN, savings_plan
 from tests.make import T4, T4_BIG
 from tidegate.core.model.savings_plans import Committed, PlanKind, PlanRate, SavingsPlan
-from tidegate.core.offers.savings_plans import OnDemand, cover
+from tidegate.core.offers.savings_plans import OnDemand, cover, totals
 
 
 def test_plans_for_ec2_instances_come_first_and_what_saves_most() -> None:
@@ -49,3 +51,41 @@ def test_of_equal_discounts_the_lowest_rate_is_covered_first_however_floats_roun
     found = cover([savings_plan(0.07, rates=rates)], fleet)
 
     assert found.committed == {"i-small": Committed(ARN, 0.07)}
+
+
+@given(
+    counts=st.tuples(*[st.integers(0, 6)] * 3),
+    usd=st.tuples(*[st.floats(0.01, 12.0)] * 3),
+    rates=st.lists(st.floats(0.05, 0.95), min_size=9, max_size=9),
+)
+def test_totals_are_the_sums_of_what_is_covered(
+    counts: tuple[int, ...], usd: tuple[float, ...], rates: list[float]
+) -> None:
+    types = ("a", "b", "c")
+    plans = [
+        SavingsPlan(
+            f"arn:{number}",
+            PlanKind.COMPUTE if number else PlanKind.EC2_INSTANCE,
+            usd[number],
+            {
+                each: PlanRate(rates[3 * number + place], 1.0)
+                for place, each in enumerate(types)
+                if number or each != "b"
+            },
+            0.0,
+            1e12,
+        )
+        for number in range(3)
+    ]
+    fleet = [
+        OnDemand(f"i-{each}{number}", each, 1.0)
+        for each, count in zip(types, counts, strict=True)
+        for number in range(count)
+    ]
+
+    found = totals(plans, dict(zip(types, counts, strict=True)))
+
+    each = cover(plans, fleet)
+    saved = sum(paid.saved_usd_per_hour for paid in each.committed.values())
+    assert found.saved == pytest.approx(saved, abs=1e-5)
+    assert found.unused == pytest.approx(sum(each.left.values()), abs=1e-5)

@@ -9,13 +9,14 @@ instances before those for compute; of use what saves the largest part first, th
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import partial
+from math import ceil
 
 from tidegate.core.model.cluster import Cluster, Pool
 from tidegate.core.model.durations import span
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import LaunchStatus
-from tidegate.core.model.savings_plans import Committed, PlanKind, SavingsPlan
+from tidegate.core.model.savings_plans import Committed, PlanKind, PlanRate, SavingsPlan
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.reservations import billed_as
 
@@ -62,14 +63,14 @@ def cover(plans: Iterable[SavingsPlan], running: Iterable[OnDemand]) -> Coverage
     committed: dict[str, Committed] = {}
     left: dict[str, float] = {}
     uncovered = list(running)
-    for plan in sorted(plans, key=lambda each: (each.kind is PlanKind.COMPUTE, each.arn)):
+    for plan in _in_order(plans):
         room = plan.usd_per_hour
         theirs = (each for each in uncovered if each.instance_type in plan.rates)
         for each in sorted(theirs, key=partial(_turn, plan)):
-            if room <= SLACK_USD:
-                break
             rate = plan.rates[each.instance_type]
-            usd = min(rate.usd_per_hour, room)
+            num, usd = _used(rate, room, 1)
+            if not num:
+                break
             saved_usd = rate.saved_usd_per_hour * usd / rate.usd_per_hour
             committed[each.name] = Committed(plan.arn, round(usd, 6), saved_usd)
             room -= usd
@@ -78,9 +79,51 @@ def cover(plans: Iterable[SavingsPlan], running: Iterable[OnDemand]) -> Coverage
     return Coverage(committed, left)
 
 
-def _turn(plan: SavingsPlan, each: OnDemand) -> tuple[float, float, float, str]:
-    rate = plan.rates[each.instance_type]
-    return -round(rate.saved_share, SHARE_DIGITS), rate.usd_per_hour, each.since_s, each.name
+@frozen
+class Totals:
+    """Of all nodes and plans in USD per hour: what nodes cost less than on demand, and what is
+    committed to and not used.
+    """
+
+    saved: float = 0.0
+    unused: float = 0.0
+
+
+def totals(plans: Iterable[SavingsPlan], running: Mapping[str, int]) -> Totals:
+    """As `cover` does for each node, of so many nodes on demand by instance type."""
+    uncovered, saved_usd, unused_usd = dict(running), 0.0, 0.0
+    for plan in _in_order(plans):
+        room = plan.usd_per_hour
+        theirs = (each for each, count in uncovered.items() if count and each in plan.rates)
+        for each in sorted(theirs, key=partial(_type_turn, plan)):
+            rate = plan.rates[each]
+            num, usd = _used(rate, room, uncovered[each])
+            uncovered[each] -= num
+            saved_usd += rate.saved_usd_per_hour * usd / rate.usd_per_hour
+            room -= usd
+        unused_usd += room
+    return Totals(saved_usd, unused_usd)
+
+
+def _in_order(plans: Iterable[SavingsPlan]) -> list[SavingsPlan]:
+    return sorted(plans, key=lambda each: (each.kind is PlanKind.COMPUTE, each.arn))
+
+
+def _used(rate: PlanRate, room: float, count: int) -> tuple[int, float]:
+    """How many of so many equal nodes the rest of a commitment covers, the last one maybe in part,
+    and what they use of it.
+    """
+    num = min(count, max(ceil((room - SLACK_USD) / rate.usd_per_hour), 0))
+    return num, min(num * rate.usd_per_hour, room)
+
+
+def _turn(plan: SavingsPlan, each: OnDemand) -> tuple[float, float, str, float, str]:
+    return *_type_turn(plan, each.instance_type), each.since_s, each.name
+
+
+def _type_turn(plan: SavingsPlan, instance_type: str) -> tuple[float, float, str]:
+    rate = plan.rates[instance_type]
+    return -round(rate.saved_share, SHARE_DIGITS), rate.usd_per_hour, instance_type
 
 
 def covered(snapshot: Snapshot) -> Coverage:

@@ -1,6 +1,7 @@
 """What Savings Plans pay of a replay's nodes, and what of them nobody uses."""
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -10,7 +11,7 @@ from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.savings_plans import SavingsPlan
-from tidegate.core.offers.savings_plans import OnDemand, cover
+from tidegate.core.offers.savings_plans import totals
 from tidegate.sim.replay.state import Machine
 
 HOUR_S = 3600.0
@@ -67,23 +68,15 @@ def plans_paid(
 def _spans(
     machines: Sequence[Machine], plans: Sequence[SavingsPlan], from_s: float, to_s: float
 ) -> Iterator[Span]:
-    begins: dict[float, list[OnDemand]] = {from_s: [], to_s: []}
-    ends: dict[float, list[str]] = {}
+    changes: dict[float, Counter[str]] = {from_s: Counter(), to_s: Counter()}
     for each in machines:
         if each.offering.market is Market.ON_DEMAND:
             assert each.ended_s is not None
-            one = OnDemand(each.name, each.offering.instance_type, each.launched_s)
-            begins.setdefault(each.launched_s, []).append(one)
-            ends.setdefault(each.ended_s, []).append(each.name)
-    running: dict[str, OnDemand] = {}
-    for at_s, next_s in pairwise(sorted({*begins, *ends})):
-        running |= {one.name: one for one in begins.get(at_s, ())}
-        for name in ends.get(at_s, ()):
-            running.pop(name, None)
-        found = cover(plans, running.values())
-        yield Span(
-            at_s,
-            next_s,
-            sum(each.saved_usd_per_hour for each in found.committed.values()),
-            sum(found.left.values()),
-        )
+            of = each.offering.instance_type
+            changes.setdefault(each.launched_s, Counter())[of] += 1
+            changes.setdefault(each.ended_s, Counter())[of] -= 1
+    running: Counter[str] = Counter()
+    for at_s, next_s in pairwise(sorted(changes)):
+        running.update(changes[at_s])
+        found = totals(plans, running)
+        yield Span(at_s, next_s, found.saved, found.unused)
