@@ -27,8 +27,8 @@ from tidegate.core.offers.spend import DAY_S
 from tidegate.ports import Finished
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import PAUSE_MAX_S, Chaos
-from tidegate.sim.checks.buying import LimitsHold
 from tidegate.sim.checks.leaving import LEFT_SOON_S, OldNodesGo
+from tidegate.sim.checks.limits import LimitsHold
 from tidegate.sim.checks.money import NothingOverBudget, PricesFollowEc2
 from tidegate.sim.checks.orders import OrdersGuarded
 from tidegate.sim.checks.plans import LooksEndInTime, OneOrderPerNode

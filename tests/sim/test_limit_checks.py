@@ -18,8 +18,9 @@ from tidegate.core.model.ec2 import (
 )
 from tidegate.core.model.ledger import Launch, LaunchRecord
 from tidegate.core.model.market import Quote, SeenMarket
+from tidegate.core.model.savings_plans import PlanKind, PlanRate, SavingsPlan
 from tidegate.sim.chaos import PAUSE_MAX_S, Chaos
-from tidegate.sim.checks.buying import LimitsHold
+from tidegate.sim.checks.limits import LimitsHold
 from tidegate.sim.checks.witness import Broken, Witness
 from tidegate.sim.clock import START_S
 from tidegate.sim.draw import draw
@@ -90,12 +91,38 @@ def test_a_launch_that_is_finished_while_nobody_says_a_price_counts_by_that_of_i
             LimitsHold(seen).launched(one)
 
 
-def _world() -> SimWorld:
+@pytest.mark.parametrize(
+    ("usd", "ended_ago_s", "holds"),
+    [(0.3, -9e5, True), (0.1, -9e5, False), (0.3, 10.0, True), (0.3, PAUSE_MAX_S + 60.0, False)],
+)
+def test_what_a_plan_pays_of_what_ran_counts_less_also_if_it_has_just_ended(
+    usd: float, ended_ago_s: float, holds: bool
+) -> None:
+    """0.326 and 0.526 USD per hour where the plan pays for the first: the newest counts whole."""
+    world = _world(Limits(usd_per_hour=0.9))
+    made = replace(world.cluster, estimates={})
+    _launch(world, T4, Market.RESERVED)
+    _launch(world, T4, Market.ON_DEMAND)
+    newest = _launch(world, T4, Market.ON_DEMAND)
+    seen = Witness(world, Chaos(draw(0), world))
+    seen.viewed_s[seen.depth] = now_s = world.clock.now_s()
+    rates = {T4.name: PlanRate(0.3, 0.5)}
+    held = SavingsPlan("arn:x/1", PlanKind.COMPUTE, usd, rates, 0.0, now_s - ended_ago_s)
+    world.cluster = replace(made, savings_plans=(held,))
+
+    if holds:
+        LimitsHold(seen).launched(newest)
+    else:
+        with pytest.raises(Broken, match=r"spends (0\.985|1\.052) USD per hour"):
+            LimitsHold(seen).launched(newest)
+
+
+def _world(limits: Limits = LIMIT) -> SimWorld:
     held = Reservation("cr-1", T4.name, ZONE, 1, Market.RESERVED, START_S - 60, None)
     made = at_estimates(cluster(pool("any", (A10G, T4))))
     using = replace(made.pools[0], markets=(Market.RESERVED, *made.pools[0].markets))
     prices = {**made.prices, held.offering: 0.0}
-    of = replace(made, pools=(using,), prices=prices, limits=LIMIT, reservations=(held,))
+    of = replace(made, pools=(using,), prices=prices, limits=limits, reservations=(held,))
     return SimWorld(of, lambda instance: 60.0)
 
 

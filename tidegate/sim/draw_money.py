@@ -31,16 +31,14 @@ def with_budget(chance: Random, cluster: Cluster) -> Cluster:
 
 def with_plan(chance: Random, cluster: Cluster, safety_s: float) -> Cluster:
     """Now and then a Savings Plan, of a part of a node up to a few, which may begin or end within
-    the story. Not beside limits of USD per hour: which node it covered when, no check could say.
+    the story.
     """
     usd = {
         offering.instance_type: usd
         for offering, usd in cluster.prices.items()
         if offering.market is Market.ON_DEMAND and usd > 0
     }
-    limits = (cluster.limits, *(pool.limits for pool in cluster.pools))
-    is_limited = any(each.usd_per_hour is not None for each in limits)
-    if chance.random() >= 0.15 or not usd or is_limited:
+    if chance.random() >= 0.15 or not usd:
         return cluster
     covered = [name for name in sorted(usd) if chance.random() < 0.8] or [min(usd)]
     saved = {name: chance.choice((0.3, 0.45, 0.6)) for name in covered}
@@ -78,13 +76,17 @@ def with_waiting(chance: Random, cluster: Cluster) -> Cluster:
 
 
 def with_open_prices(cluster: Cluster, on_demand_usd: Mapping[str, float]) -> Cluster:
-    """The same cluster, whose file leaves every price to the market; its prices are guesses.
+    """The same cluster, whose file leaves every price to the market; its prices are guesses. No
+    plan beside limits of USD per hour: what it saved as it was decided, no check could say.
 
     `on_demand_usd`: by instance type, what the list says.
     """
+    limits = (cluster.limits, *(pool.limits for pool in cluster.pools))
+    is_limited = any(each.usd_per_hour is not None for each in limits)
+    plans = () if is_limited else cluster.savings_plans
     estimates = {
         offering: Estimate(on_demand_usd[offering.instance_type], 0.0)
         for offering in cluster.prices
         if not offering.market.is_prepaid
     }
-    return replace(cluster, estimates=estimates)
+    return replace(cluster, estimates=estimates, savings_plans=plans)

@@ -2,7 +2,6 @@
 
 from tidegate.sim.checks.buying import (
     CapsKept,
-    LimitsHold,
     NoDoubleBuy,
     NothingWhileBlind,
     RecordedFirst,
@@ -26,6 +25,7 @@ from tidegate.sim.checks.hours import HoursOfTheWall, NothingWhileStopped
 from tidegate.sim.checks.idle_gpus import IdleJobsEndByTheRule
 from tidegate.sim.checks.idle_tests import IdleTestsBounded
 from tidegate.sim.checks.leaving import BudgetsHold, OldNodesGo, OneFirstNode
+from tidegate.sim.checks.limits import LimitsHold
 from tidegate.sim.checks.lossy import NoLossySpot
 from tidegate.sim.checks.money import (
     NothingOverBudget,

@@ -8,7 +8,7 @@ from tidegate.core.buy.dealing import shares
 from tidegate.core.demand.demand import Need, demand
 from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.fleet.resume import is_failed
-from tidegate.core.model.cluster import Limits, Pool
+from tidegate.core.model.cluster import Pool
 from tidegate.core.model.digest import Digest
 from tidegate.core.model.ec2 import FleetRequest, Instance, InstanceType, Offering
 from tidegate.core.model.frozen import frozen
@@ -18,14 +18,11 @@ from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.slurm import Association, Job, Reading, Shape
 from tidegate.core.offers.loss import Losses
 from tidegate.service.control import Looked
-from tidegate.sim.chaos import PAUSE_MAX_S
 from tidegate.sim.checks.leaving import replaced
 from tidegate.sim.checks.lossy import as_known
 from tidegate.sim.checks.moves import may_go
 from tidegate.sim.checks.witness import Check
 from tidegate.sim.kept import most_kept, most_to_check, of_another_kind
-
-SLACK_USD = 0.002
 
 
 @frozen
@@ -57,72 +54,6 @@ class RecordedFirst(Check):
             for trouble in done.outcome.trouble:
                 if "came with another request" in trouble:
                     raise self.broken(trouble)
-
-
-class LimitsHold(Check):
-    """No limit of a pool or of the cluster is exceeded, counted by what EC2 really runs; where the
-    market moves, by the prices that were known when it was decided.
-    """
-
-    def launched(self, instance: Instance) -> None:
-        is_nobodys = self.witness.is_nobodys
-        if is_nobodys(instance.instance_id):
-            return
-        live = tuple(one for one in self.world.compute.live() if not is_nobodys(one.instance_id))
-        cluster = self.world.cluster
-        pool = cluster.pool(instance.pool)
-        self._hold("the cluster", cluster.limits, live, instance)
-        if pool is None:
-            raise self.broken(f"{instance.instance_id} is of pool {instance.pool!r}")
-        here = tuple(one for one in live if one.pool == pool.name)
-        self._hold(f"pool {pool.name}", pool.limits, here, instance)
-
-    def _hold(
-        self, what: str, limits: Limits, live: tuple[Instance, ...], newest: Instance
-    ) -> None:
-        cluster = self.world.cluster
-        types = [cluster.instance_type(one.offering.instance_type) for one in live]
-        gpus = sum(kind.gpus for kind in types if kind)
-        if limits.nodes is not None and len(live) > limits.nodes:
-            raise self.broken(f"{what} has {len(live)} nodes, its limit is {limits.nodes}")
-        if limits.gpus is not None and gpus > limits.gpus:
-            raise self.broken(f"{what} has {gpus} GPUs, its limit is {limits.gpus}")
-        usd = self._usd_per_hour(live, newest)
-        if limits.usd_per_hour is not None and usd > limits.usd_per_hour + SLACK_USD:
-            said = f"{usd:.3f} USD per hour, its limit is {limits.usd_per_hour:.2f}"
-            raise self.broken(f"{what} spends {said}")
-
-    def _usd_per_hour(self, live: tuple[Instance, ...], newest: Instance) -> float:
-        """At the prices of one moment, that of the decision: what rose or fell since is left out.
-
-        Who finishes a launch decides anew. Where the newest is paid for already, and costs nothing
-        more, the decision is that for the last of the others.
-        """
-        if not newest.offering.market.is_prepaid:
-            viewed_at_s = self.witness.viewed_s.get(self.witness.depth, 0.0)
-            decided_at_s = max(self._recorded_at_s(newest), viewed_at_s)
-        else:
-            live = tuple(one for one in live if not self._is_left_over(one))
-            others = (one for one in live if not one.offering.market.is_prepaid)
-            decided_at_s = max(map(self._recorded_at_s, others), default=0.0)
-        return sum(self._usd_of(one, decided_at_s) for one in live)
-
-    def _usd_of(self, one: Instance, decided_at_s: float) -> float:
-        cluster = self.world.cluster
-        if one.offering not in cluster.estimates:
-            return cluster.prices.get(one.offering, 0.0)
-        at_s = max(decided_at_s, self._recorded_at_s(one))
-        return min(self.witness.prices_about(one, at_s - PAUSE_MAX_S, at_s))
-
-    def _recorded_at_s(self, one: Instance) -> float:
-        record = self.world.ledger.all_launches.get(one.launch_id)
-        return record.created_at_s if record else self.witness.now_s
-
-    def _is_left_over(self, one: Instance) -> bool:
-        """EC2 has billed it otherwise since its launch: its reservation has ended. That may be
-        over a limit of USD per hour, and what is paid for already costs nothing more beside it.
-        """
-        return self.world.compute.billed[one.instance_id] > one.launched_at_s
 
 
 class NoDoubleBuy(Check):
