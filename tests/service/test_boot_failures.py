@@ -17,9 +17,10 @@ from tidegate.core.model.ec2 import (
     Market,
     Template,
 )
-from tidegate.core.model.events import BootFailed, StateChange
+from tidegate.core.model.events import BootFailed, SpotInterruption, StateChange
 from tidegate.core.model.ledger import Phase
-from tidegate.core.model.resting import Resting
+from tidegate.core.model.resting import TAKEN_BACK, Resting
+from tidegate.core.offers.hazards import learnt_hazards
 
 SAID = "NVIDIA-SMI has failed: no devices were found"
 
@@ -296,4 +297,39 @@ def test_a_boot_that_ec2_cuts_short_by_taking_the_node_back_is_no_failure() -> N
 
     (made,) = rests(world)
     assert (made.code, made.pool, made.failures) == ("spot interruption", "", 1)
+    assert not any(each.failed for each in world.ledger.all_pool_history.values())
+
+
+def test_what_ec2_takes_back_is_the_first_loss_whatever_else_the_offering_rested_for() -> None:
+    """Five refusals before tell nothing of how often EC2 takes nodes back."""
+    world, name = booting()
+    on = world.compute.everything[name].offering
+    short = Resting(on, world.clock.now_s() - 60, 5, "InsufficientInstanceCapacity", "none")
+    world.ledger.rest(short)
+    is_ended(world, name, RECLAIMED)
+
+    world.look()
+
+    (made,) = rests(world)
+    assert (made.code, made.failures) == (TAKEN_BACK, 1)
+    assert made.until_s == world.clock.now_s() + world.of.timings.rest_min_s
+    assert learnt_hazards(rests(world)) == {on: 1.0}
+
+
+def test_a_node_whose_notice_came_is_one_loss_however_late_its_end_is_seen() -> None:
+    """The rest that its notice made is over, and the event of its end never came."""
+    world, name = booting()
+    on = world.compute.everything[name].offering
+    warned_s = world.clock.now_s()
+    world.control().interrupt([SpotInterruption(name, warned_s)])
+    world.clock.advance(world.of.timings.rest_min_s + 60)
+    is_ended(world, name, RECLAIMED)
+    world.report([job(7)])
+
+    world.look()
+
+    assert world.ledger.all_nodes[name].phase is Phase.TERMINATED
+    (made,) = [each for each in rests(world) if each.offering == on]
+    assert (made.code, made.failures) == (TAKEN_BACK, 1)
+    assert made.until_s == warned_s + world.of.timings.rest_min_s
     assert not any(each.failed for each in world.ledger.all_pool_history.values())

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 
+from tidegate.core.interruption.save import after_loss
 from tidegate.core.model.drain_reason import code_of
 from tidegate.core.model.ec2 import Cure, Refusal, RefusalKind
 from tidegate.core.model.frozen import frozen
@@ -34,7 +35,7 @@ from tidegate.core.model.plan import (
     Terminate,
     Watch,
 )
-from tidegate.core.model.resting import Resting, RestKey
+from tidegate.core.model.resting import TAKEN_BACK, Resting, RestKey
 from tidegate.core.model.slurm_names import ABOUT_JOBS
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.spend import ended, repriced
@@ -248,7 +249,11 @@ class Applier:
         timings = snapshot.cluster.timings
         broken: dict[RestKey, Resting] = {}
         for action in actions:
-            if isinstance(action, Rest):
+            if isinstance(action, Rest) and action.code == TAKEN_BACK:
+                of, known = action.offering, before.get(action.key)
+                if lost := after_loss(of, known, snapshot.now_s, timings):
+                    broken[action.key] = lost
+            elif isinstance(action, Rest):
                 refusal = Refusal(
                     *(action.offering, RefusalKind.OTHER, action.code, action.reason, action.cure),
                     pool=action.pool,

@@ -46,6 +46,8 @@ def ended_while_booting(member: Member, snapshot: Snapshot) -> tuple[Rest, ...]:
         said, codes = f"EC2 had no room for {record.instance_id} after all", {code}
         found = Rest(record.offering, "", "", code, said, record.reservation)
     elif member.was_booting and member.instance and member.instance.is_reclaimed:
+        if record.was_taken:  # its notice had the offering rest already
+            return ()
         said, codes = LOSS, {TAKEN_BACK}
         found = Rest(record.offering, "", "", TAKEN_BACK, said)
     elif member.was_booting and cure is not Cure.NONE:

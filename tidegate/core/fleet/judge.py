@@ -113,7 +113,7 @@ def _is_good(judged: Judged, snapshot: Snapshot) -> bool | None:
     if Phase.TERMINATED not in marks or died_in is not Phase.LAUNCHED:
         return None
     is_taken = any(r.offering == record.offering and r.code == TAKEN_BACK for r in snapshot.resting)
-    return None if is_taken else False
+    return None if is_taken or record.was_taken else False
 
 
 def _settled(member: Member) -> tuple[Action, ...]:

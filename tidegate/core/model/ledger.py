@@ -116,6 +116,11 @@ class NodeRecord:
         """It ended itself since its head was silent: AWS took nothing back."""
         return self.silent_s is not None
 
+    @property
+    def was_taken(self) -> bool:
+        """Word came that AWS takes it back, before or after it did."""
+        return self.interruption_loss is not None and self.interruption_loss.is_taken
+
     def is_cordoned(self, now_s: float) -> bool:
         return self.cordon is not None and self.cordon.holds(now_s)
 
