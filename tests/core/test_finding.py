@@ -24,12 +24,17 @@ OURS = "tidegate-health: xid: Xid 79: GPU has fallen off the bus"
         # What Slurm adds, and what the finding itself has in brackets.
         (f"{OURS} (fatal; remedy: replace) : reboot issued", Severity.FATAL, True),
         (f"{OURS} (fatal; remedy: replace) (degraded; remedy: reset)", Severity.DEGRADED, False),
-        ("tidegate-health: rows: broken (per GPU: 1)", Severity.DEGRADED, False),
         ("tidegate-health: idle-check: job 7 ended with exit code 3", Severity.DEGRADED, False),
         # Of nodes that booted before the version that tells how grave it is.
         (f"{OURS} (NVIDIA's remedy: reboot)", Severity.FATAL, False),
         ("tidegate-health: neuron: DMA (AWS's remedy: replace)", Severity.FATAL, True),
         ("tidegate-health: efa: it is closed (remedy: reboot)", Severity.DEGRADED, False),
+        ("tidegate-health: rows: broken (per GPU: 1)", Severity.DEGRADED, True),
+        ("tidegate-health: disk: 0 GiB free on the root disk", Severity.DEGRADED, True),
+        ("tidegate-health: scratch: /scratch cannot be written", Severity.DEGRADED, True),
+        ("tidegate-health: ecc: 2 uncorrected ECC errors", Severity.DEGRADED, False),
+        # Where the table of the node says otherwise, that counts.
+        ("tidegate-health: disk: 0 GiB free (degraded; remedy: reboot)", Severity.DEGRADED, False),
         # A site's own check: its nodes are released, its jobs go on.
         ("NHC: check_fs: gone (fatal; remedy: replace)", Severity.DEGRADED, True),
         ("NHC: check_fs: gone", Severity.DEGRADED, False),

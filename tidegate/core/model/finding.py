@@ -33,6 +33,11 @@ BELIEVED_MIN_OF_OTHERS = 5
 _SAID = re.compile(
     r".*\((?:(fatal|degraded); )?([^()]*)remedy: ([^();]+)(?:; below (nn-[0-9a-z]+))?\)", re.DOTALL
 )
+# What these checks find stays after a reboot, and nodes that booted before 0.1.0 say nothing of it:
+# rows that cannot be remapped, a full disk, an instance store that has failed (NVIDIA, "GPU Memory
+# Error Management", RMA policy; EC2 User Guide, "Reboot your instance"). Until 0.2.0: by then a
+# roll-out has replaced those nodes.
+_STAYS = tuple(f"{OUR_CHECKS} {check}: " for check in ("rows", "disk", "scratch"))
 
 
 class Severity(StrEnum):
@@ -66,7 +71,7 @@ def needs_test(reason: str) -> bool:
 def is_replaced(reason: str) -> bool:
     """Whether no reboot mends it, as the reason says, also one of a site's own check."""
     said = _SAID.match(reason)
-    return said is not None and said[3] == "replace"
+    return said[3] == "replace" if said else reason.startswith(_STAYS)
 
 
 @frozen
