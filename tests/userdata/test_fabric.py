@@ -112,6 +112,24 @@ def test_only_gpus_that_reach_each_other_need_their_links(tmp_path: Path, layout
     assert (done.returncode, done.stdout.strip(), done.stderr) == (int(bool(says)), says, "")
 
 
+def fabric_state(folder: Path, gpu, *, layout: str = "", code: int = 0):
+    """What the check says beside the stages in `folder`, of an H100 that is well and of `gpu`."""
+    text = (STAGE.parent / "checks.sh").read_text()
+    _, begin, rest = text.partition("check_fabric_state() {")
+    check = begin + rest.partition("\n}\n")[0] + "\n}"
+    (folder / "said").write_text(said((H100, "Completed", "Success"), gpu))
+    (folder / "nvidia-smi").write_text(f"#!/bin/sh\ncat {folder}/said\nexit {code}\n")
+    (folder / "nvidia-smi").chmod(0o755)
+    return subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {check}\ncheck_fabric_state"],
+        cwd=folder,
+        env={"PATH": f"{folder}:/usr/bin:/bin", "FABRIC": "1", "LAYOUT": layout},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 @pytest.mark.parametrize(
     ("gpu", "layout", "code", "found"),
     [
@@ -121,6 +139,7 @@ def test_only_gpus_that_reach_each_other_need_their_links(tmp_path: Path, layout
         ((A100, "N/A", "N/A"), "", 0, 0),
         ((H100, "Completed", "Unknown Error"), "8=1g.10gb:7", 0, 0),
         ((H100, "Completed", "Unknown Error"), "", 9, 2),
+        ((H100, "Completed", "Success"), "", 1, 2),
     ],
 )
 def test_gpus_that_have_left_their_fabric_are_found_later_too(
@@ -128,21 +147,20 @@ def test_gpus_that_have_left_their_fabric_are_found_later_too(
 ):
     (tmp_path / "stages").mkdir()
     shutil.copy(STAGE, tmp_path / "stages")
-    text = (STAGE.parent / "checks.sh").read_text()
-    _, begin, rest = text.partition("check_fabric_state() {")
-    check = begin + rest.partition("\n}\n")[0] + "\n}"
-    (tmp_path / "said").write_text(said((H100, "Completed", "Success"), gpu))
-    (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\ncat {tmp_path}/said\nexit {code}\n")
-    (tmp_path / "nvidia-smi").chmod(0o755)
 
-    done = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {check}\ncheck_fabric_state"],
-        cwd=tmp_path,
-        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "FABRIC": "1", "LAYOUT": layout},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = fabric_state(tmp_path, gpu, layout=layout, code=code)
 
     says = "a GPU says that its fabric is not complete" * (found == 1)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (found, says, "")
+
+
+@pytest.mark.parametrize("stage", [None, "is_complete() {\n", "false\n"])
+def test_a_stage_that_cannot_be_read_says_nothing_of_the_gpus(tmp_path: Path, stage: str | None):
+    """A broken bundle drains no node: the check could not tell."""
+    (tmp_path / "stages").mkdir()
+    if stage is not None:
+        (tmp_path / "stages" / STAGE.name).write_text(stage)
+
+    done = fabric_state(tmp_path, (H100, "Completed", "Unknown Error"))
+
+    assert (done.returncode, done.stdout) == (2, "")

@@ -115,13 +115,14 @@ check_fabric() {
     fi
 }
 
-# What the GPUs say of it: manager and links may be well all the same. nvidia-smi itself never exits with 1.
+# What the GPUs say of it: manager and links may be well all the same. A stage that cannot be read, as in
+# a bundle that is broken, ends with 1 and says nothing of them.
 check_fabric_state() {
     local code=0
     ((FABRIC == 1)) && [[ -z $LAYOUT ]] || return 0
     # shellcheck source=/dev/null
     (source stages/fabric.sh && is_complete) || code=$?
-    ((code == 1)) || return $((code ? 2 : 0))
+    ((code == 3)) || return $((code ? 2 : 0))
     echo "a GPU says that its fabric is not complete"
     return 1
 }

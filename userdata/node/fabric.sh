@@ -11,7 +11,7 @@ check() {
 }
 
 # On every GPU. A100 say N/A of a fabric that is complete (bottlerocket pull request 3873), old drivers
-# have no such section: then the unit is all there is to ask.
+# have no such section: then the unit is all there is to ask. 3: a GPU says that it is not.
 is_complete() {
     local text
     text=$(timeout 60 nvidia-smi -q) || return
@@ -22,7 +22,7 @@ is_complete() {
             if (state == "Completed" && $2 != "Success") is_bad = 1
             is_fabric = 0
         }
-        END {exit is_bad}' <<<"$text"
+        END {exit 3 * is_bad}' <<<"$text"
 }
 
 apply() {
