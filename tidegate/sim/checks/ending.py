@@ -35,13 +35,25 @@ class NoStrayInstances(Check):
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
         self.stray_s: dict[str, float] = {}
-        self.judged: set[str] = set()  # by a look that knew them, when it was too late already
+        # In rounds that did their work when it was too late already: of which no record was known,
+        # and which were judged, by a record or since they had been seen without one before.
+        self.seen: set[str] = set()
+        self.judged: set[str] = set()
         self.bound_s = self.world.cluster.timings.given_up_s + RECONCILE_S + BAD_LUCK_S
 
     def looked(self, looked: Looked) -> None:
         least_s = self.world.cluster.timings.given_up_s + RECONCILE_S
-        known = {each.instance_id for done in looked.rounds for each in done.snapshot.nodes}
-        self.judged.update(name for name in known if self.stray_s.get(name, 0.0) > least_s)
+        late = {name for name, for_s in self.stray_s.items() if for_s > least_s}
+        for done in looked.rounds if late else ():
+            if done.outcome.is_stale:
+                continue
+            snapshot = done.snapshot
+            # What a launch in doubt has brought is first written down.
+            doubted = snapshot.doubted
+            shown = {e.instance_id for e in snapshot.instances if e.launch_id not in doubted}
+            recorded = {each.instance_id for each in snapshot.nodes}
+            self.judged |= late & (recorded | (shown & self.seen))
+            self.seen |= late & shown
 
     def passed(self, seconds: float) -> None:
         if not self.witness.is_head_well:
@@ -71,6 +83,7 @@ class NoStrayInstances(Check):
     def ended(self, instance: Instance) -> None:
         self.stray_s.pop(instance.instance_id, None)
         self.judged.discard(instance.instance_id)
+        self.seen.discard(instance.instance_id)
 
 
 class IdleNodesGo(Check):
