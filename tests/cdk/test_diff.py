@@ -55,6 +55,7 @@ def template(kind: str = "", **properties: Any) -> dict[str, Any]:
         ("AWS::EC2::Instance", "UserData", Effect.RESTARTED, "the head is away for minutes"),
         ("AWS::EC2::Instance", "SubnetId", Effect.REPLACED, "a new head boots"),
         ("AWS::EC2::LaunchTemplate", "LaunchTemplateData", Effect.CHANGED, "from then on"),
+        ("AWS::EC2::LaunchTemplate", "TagSpecifications", Effect.CHANGED, "leaves the tags of"),
     ],
 )
 def test_what_a_change_of_a_property_does(kind, name, effect, meaning):

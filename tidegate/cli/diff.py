@@ -13,6 +13,11 @@ from tidegate.core.model.frozen import frozen
 type Template = Mapping[str, Any]
 type Resources = Mapping[str, Mapping[str, Any]]
 
+# Of a launch template's own tags; those of its nodes are in LaunchTemplateData. Sources:
+# CloudFormation's schema, where TagSpecifications is not create-only;
+# aws-cloudformation/cloudformation-coverage-roadmap#957 and #1873.
+TAGS_STAY = ": CloudFormation leaves the tags of a template that is there as they are"
+
 # Type -> properties whose change needs a new resource. Only types of our stacks.
 REPLACED_BY: Mapping[str, frozenset[str]] = {
     kind: frozenset(properties.split())
@@ -34,7 +39,7 @@ REPLACED_BY: Mapping[str, frozenset[str]] = {
         "PrivateIpAddress SubnetId",
         "AWS::EC2::InstanceConnectEndpoint": "ClientToken PreserveClientIp SecurityGroupIds "
         "SubnetId",
-        "AWS::EC2::LaunchTemplate": "LaunchTemplateName TagSpecifications",
+        "AWS::EC2::LaunchTemplate": "LaunchTemplateName",
         "AWS::EC2::NatGateway": "AllocationId SubnetId",
         "AWS::EC2::PlacementGroup": "GroupName PartitionCount SpreadLevel Strategy Tags",
         "AWS::EC2::Route": "DestinationCidrBlock RouteTableId",
@@ -196,8 +201,11 @@ class Change:
         if self.kind == "AWS::Logs::LogGroup" and self.effect is Effect.REMOVED:
             return ": what was logged there goes with it"
         if self.kind == "AWS::EC2::LaunchTemplate":
+            is_tags_alone = self.properties == ("TagSpecifications",)
             return {
-                Effect.CHANGED: ": for nodes that are launched from then on",
+                Effect.CHANGED: TAGS_STAY
+                if is_tags_alone
+                else ": for nodes that are launched from then on",
                 Effect.REMOVED: ": no more nodes of this pool",
             }.get(self.effect, "")
         return ""
