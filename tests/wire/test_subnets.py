@@ -29,6 +29,17 @@ def test_head_login_nodes_and_pools_name_subnets_of_their_own_in_one_zone(tmp_pa
     ]
 
 
+def test_nodes_with_efa_may_be_in_several_subnets_of_their_zone(tmp_path: Path) -> None:
+    """AWS says of EFA's traffic that it crosses no zones and no VPCs, and nothing of subnets."""
+    own = {"us-east-1a": [NODES, MORE]}
+    efa = {"pools.t4.efa": True, "pools.t4.instance_types": ["g4dn.8xlarge"]}
+    data = good({"network": NETWORK, **efa, "prices_usd_per_hour": None, "pools.t4.subnets": own})
+
+    file = load(tmp_path, data)
+
+    assert file.subnets_of("t4", "us-east-1a", file.network.subnets) == (NODES, MORE)
+
+
 def test_who_names_none_is_in_that_of_its_zone(tmp_path: Path) -> None:
     file = load(tmp_path, good({"network": NETWORK}))
 
@@ -59,16 +70,6 @@ def test_who_names_none_is_in_that_of_its_zone(tmp_path: Path) -> None:
         (
             {"pools.t4.subnets": {"us-east-1a": [MORE, MORE]}},
             f"pools.t4.subnets.us-east-1a names {MORE} twice",
-        ),
-        (
-            {
-                "pools.t4.efa": True,
-                "pools.t4.instance_types": ["g4dn.8xlarge"],
-                "prices_usd_per_hour": None,
-                "pools.t4.subnets": {"us-east-1a": [NODES, MORE]},
-            },
-            "pools.t4.subnets.us-east-1a EFA is for instances of the same subnet, and a job's might"
-            " be in two: name one",
         ),
         (
             {"pools.t4.subnets": {"us-east-1a": []}},

@@ -1,4 +1,9 @@
-"""Whether the subnets that a file names belong together."""
+"""Whether the subnets that a file names belong together.
+
+Nodes with EFA may be in several subnets of a zone: its traffic crosses neither zones nor VPCs, and
+subnets are no limit any more. Source: EC2 user guide, "EFA limitations"; an older text of it, and
+ParallelCluster's guide still, speak of one subnet.
+"""
 
 from collections.abc import Iterator
 
@@ -30,17 +35,6 @@ def _in_a_zone_of_its_pool(parts: Parts) -> Iterator[Problem]:
             yield Problem(("pools", name, "subnets", zone), text)
 
 
-def _within_reach(parts: Parts) -> Iterator[Problem]:
-    """Source: ParallelCluster user guide, "Elastic Fabric Adapter"."""
-    for name, pool in parts.pools.items():
-        for zone, ids in pool.subnets.items():
-            if pool.efa and len(ids) > 1:
-                text = (
-                    "EFA is for instances of the same subnet, and a job's might be in two: name one"
-                )
-                yield Problem(("pools", name, "subnets", zone), text)
-
-
 def _in_one_zone(parts: Parts) -> Iterator[Problem]:
     """A subnet is in one availability zone."""
     known: dict[str, str] = {}
@@ -56,4 +50,4 @@ def _in_one_zone(parts: Parts) -> Iterator[Problem]:
             yield Problem(each.place, text)
 
 
-SUBNET_RULES = (_need_a_network, _in_a_zone_of_its_pool, _within_reach, _in_one_zone)
+SUBNET_RULES = (_need_a_network, _in_a_zone_of_its_pool, _in_one_zone)
