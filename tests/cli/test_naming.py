@@ -14,6 +14,21 @@ __all__ = ["cloud", "names", "region"]
     [
         ({"domain-name-servers": ["AmazonProvidedDNS"], "domain-name": ["ec2.internal"]}, []),
         ({"domain-name-servers": ["AmazonProvidedDNS"]}, []),
+        # The VPC's resolver by its addresses: the VPC is 172.31.0.0/16.
+        ({"domain-name-servers": ["169.254.169.253"]}, []),
+        ({"domain-name-servers": ["172.31.0.2", "fd00:ec2::253"]}, []),
+        (
+            {"domain-name-servers": ["10.0.0.2"]},
+            ["has DNS servers of its own (10.0.0.2): unless they ask"],
+        ),
+        (
+            {"domain-name-servers": ["10.0.0.9", "AmazonProvidedDNS"]},
+            ["has DNS servers of its own beside Amazon's (10.0.0.9): a machine that asks these"],
+        ),
+        (
+            {"domain-name-servers": ["172.31.0.2", "10.0.0.9"]},
+            ["has DNS servers of its own beside Amazon's (10.0.0.9): a machine that asks these"],
+        ),
         (
             {"domain-name-servers": ["10.0.0.9", "10.0.1.9"], "domain-name": ["ec2.internal"]},
             ["has DNS servers of its own (10.0.0.9, 10.0.1.9): unless they ask"],
@@ -34,7 +49,19 @@ __all__ = ["cloud", "names", "region"]
             ["has DNS servers of its own (10.0.0.9)", "completes names by corp.example"],
         ),
     ],
-    ids=["amazon's", "no domain", "own servers", "own domain", "both domains", "all its own"],
+    ids=[
+        "amazon's",
+        "no domain",
+        "its address",
+        "two above the VPC",
+        "two above another VPC",
+        "a mix",
+        "a mix by address",
+        "own servers",
+        "own domain",
+        "both domains",
+        "all its own",
+    ],
 )
 def test_a_vpc_has_to_know_the_names_of_its_machines(
     region: Region, options: dict[str, list[str]], told: list[str]

@@ -5,6 +5,7 @@ Reads only. Errors of every method: Throttled, NotAuthorized. None: there is no 
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from ipaddress import IPv4Network
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -21,7 +22,9 @@ MAX_VALUES = 200
 
 EBS_AWS_KEY = "alias/aws/ebs"
 NOT_BLOCKED = "off"
-AMAZONS_DNS = "AmazonProvidedDNS"
+# Names of the VPC's own resolver, beside the address two above the VPC's first range.
+# Source: VPC user guide, "Amazon DNS".
+AMAZONS_DNS = frozenset(("AmazonProvidedDNS", "169.254.169.253", "fd00:ec2::253"))
 # Source: Systems Manager user guide, "Start a default shell session by specifying the default
 # session document in IAM policies".
 SESSIONS = "SSM-SessionManagerRunShell"
@@ -53,12 +56,13 @@ class Vpc:
 
 @frozen
 class Naming:
-    """What machines of a VPC are told of names. `servers`: of DNS, none where they are Amazon's.
-    `domains`: what completes a name without one.
+    """What machines of a VPC are told of names. `servers`: of DNS that are not Amazon's.
+    `domains`: what completes a name without one. `has_amazons`: Amazon's DNS is named too.
     """
 
     servers: tuple[str, ...]
     domains: tuple[str, ...]
+    has_amazons: bool
 
 
 @frozen
@@ -211,7 +215,7 @@ class Account:
         vpcs = self._ask(lambda: ec2.describe_vpcs(VpcIds=[vpc_id])) or {"Vpcs": ()}
         ids = [each["DhcpOptionsId"] for each in vpcs["Vpcs"] if each.get("DhcpOptionsId")]
         if not ids or ids == [NO_DHCP_OPTIONS]:
-            return Naming((), ())
+            return Naming((), (), has_amazons=True)
         answer = self._ask(lambda: ec2.describe_dhcp_options(DhcpOptionsIds=ids)) or {}
         told = {
             option["Key"]: tuple(each["Value"] for each in option.get("Values", ()))
@@ -220,7 +224,9 @@ class Account:
         }
         servers = told.get("domain-name-servers", ())
         domains = " ".join(told.get("domain-name", ())).split()
-        return Naming(() if AMAZONS_DNS in servers else servers, tuple(domains))
+        own = AMAZONS_DNS | {str(IPv4Network(each["CidrBlock"])[2]) for each in vpcs["Vpcs"]}
+        others = tuple(each for each in servers if each not in own)
+        return Naming(others, tuple(domains), has_amazons=others != servers)
 
     def subnet(self, subnet_id: str) -> Subnet | None:
         answer = self._ask(lambda: self.clients("ec2").describe_subnets(SubnetIds=[subnet_id]))

@@ -15,12 +15,20 @@ from tidegate.wire.config import ClusterFile
 def doubts(vpc_id: str, file: ClusterFile, account: Account) -> Iterator[str]:
     told, domain = account.naming(vpc_id), node_domain(file.region)
     if told.servers:
-        yield (
-            f"{vpc_id} has DNS servers of its own ({', '.join(told.servers)}): unless they ask "
-            f"the VPC's resolver for the names of head, EFS and endpoints, and for {domain}, no "
-            "machine of the cluster comes up; let its DHCP options name AmazonProvidedDNS, or the "
-            "servers forward these names"
-        )
+        others = ", ".join(told.servers)
+        what, cure = f"the names of head, EFS and endpoints, and for {domain}", "AmazonProvidedDNS"
+        if told.has_amazons:
+            yield (
+                f"{vpc_id} has DNS servers of its own beside Amazon's ({others}): a machine that "
+                f"asks these for {what}, is not told; let its DHCP options name {cure} alone, or "
+                "the servers forward these names"
+            )
+        else:
+            yield (
+                f"{vpc_id} has DNS servers of its own ({others}): unless they ask the VPC's "
+                f"resolver for {what}, no machine of the cluster comes up; let its DHCP options "
+                f"name {cure}, or the servers forward these names"
+            )
     if told.domains and domain not in told.domains:
         yield (
             f"{vpc_id} completes names by {' '.join(told.domains)}, and EC2 knows nodes as "
