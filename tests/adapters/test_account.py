@@ -146,9 +146,10 @@ def test_a_key_tells_whose_it_is_and_who_may_use_it(cloud: LocalCloud, account: 
     assert before is not None
     assert before.is_enabled
     assert before.is_customers
-    assert role not in before.users
+    assert before.grantees == ()
+    assert [each["Effect"] for each in before.policy["Statement"]] == ["Allow"]
     assert granted is not None
-    assert role in granted.users
+    assert granted.grantees == (role,)
     disabled = account.key(key_id)
     assert disabled is not None
     assert not disabled.is_enabled

@@ -4,6 +4,7 @@ Reads only. Errors of every method: Throttled, NotAuthorized. None: there is no 
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import field
 from functools import partial
 from ipaddress import IPv4Network
 from typing import Any
@@ -84,13 +85,14 @@ class Image:
 class Key:
     """A KMS key.
 
-    `is_customers`: AWS does not manage it. `users`: a text of all that its grants and policy name.
+    `is_customers`: AWS does not manage it. Then `grantees`: whom its grants name; `policy`: its.
     """
 
     arn: str
     is_enabled: bool
     is_customers: bool
-    users: str
+    grantees: tuple[str, ...] = ()
+    policy: Mapping[str, Any] = field(default_factory=dict)
 
 
 @frozen
@@ -344,20 +346,15 @@ class Account:
         if answer is None:
             return None
         found = answer["KeyMetadata"]
-        is_customers = found.get("KeyManager") == "CUSTOMER"
-        return Key(
-            found["Arn"],
-            found.get("KeyState") == "Enabled",
-            is_customers,
-            self._users(found["KeyId"]) if is_customers else "",
-        )
-
-    def _users(self, key_id: str) -> str:
-        kms = self.clients("kms")
-        policy = self._ask(lambda: kms.get_key_policy(KeyId=key_id, PolicyName="default")) or {}
-        grants = self._pages("kms", "list_grants", "Grants", KeyId=key_id)
-        named = [each.get("GranteePrincipal", "") for each in grants]
-        return "\n".join([*named, policy.get("Policy", "")])
+        is_enabled = found.get("KeyState") == "Enabled"
+        if found.get("KeyManager") != "CUSTOMER":
+            return Key(found["Arn"], is_enabled, is_customers=False)
+        of = found["KeyId"]
+        told = self._ask(lambda: kms.get_key_policy(KeyId=of, PolicyName="default")) or {}
+        grants = self._pages("kms", "list_grants", "Grants", KeyId=of)
+        grantees = tuple(each.get("GranteePrincipal", "") for each in grants)
+        policy = parse_json(told.get("Policy", "{}"))
+        return Key(found["Arn"], is_enabled, is_customers=True, grantees=grantees, policy=policy)
 
     def _ask(self, call: Callable[[], Any]) -> Any:
         """What AWS answers; None where it says that there is no such thing."""

@@ -228,8 +228,8 @@ def _disk_key(file: ClusterFile, account: Account) -> Found:
 
 def _key(place: Place, key_id: str, file: ClusterFile, account: Account) -> Found:
     has_spot = _first_spot(file) is not None
-    for text in disk_keys.faults(key_id, account, kms_key=file.kms_key, has_spot=has_spot):
-        yield Problem(place, text)
+    for fit, text in disk_keys.found(key_id, account, kms_key=file.kms_key, has_spot=has_spot):
+        yield Note(Problem(place, text)) if fit else Problem(place, text)
 
 
 def _own_network(file: ClusterFile, account: Account) -> Found:

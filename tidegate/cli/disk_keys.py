@@ -9,34 +9,58 @@ runs-on/runs-on#151.
 from collections.abc import Iterator
 
 from tidegate.adapters.account import Account, Key
+from tidegate.cli.key_policy import Caller, Fit, lets
 from tidegate.core.model.ec2 import SPOT_ROLE
 
-# A key policy with this condition lets in everybody of an account who comes by a service of AWS's,
-# as that of AWS's own key does; any other leaves it to the policies of roles.
-# Source: KMS developer guide, "kms:CallerAccount".
-EVERYBODY = "kms:CallerAccount"
+ENDS = "nodes would end as soon as they start, and so would a head that is started again"
 
 
-def faults(key_id: str, account: Account, *, kms_key: str | None, has_spot: bool) -> Iterator[str]:
-    """`key_id`: of a disk, or of a snapshot that one is made from. `kms_key`: the file's."""
+def found(
+    key_id: str, account: Account, *, kms_key: str | None, has_spot: bool
+) -> Iterator[tuple[Fit, str]]:
+    """What does not hold, or may not (MAYBE), with its remedy.
+
+    `key_id`: of a disk, or of a snapshot that one is made from. `kms_key`: the file's.
+    """
     key = account.key(key_id)
     if key is None or not key.is_enabled:
         state = "not there" if key is None else "not enabled"
-        yield f"the KMS key {key_id} of its volumes is {state}"
+        yield Fit.NO, f"the KMS key {key_id} of its volumes is {state}"
         return
     if not key.is_customers:
         return
-    if key.arn != kms_key and EVERYBODY not in key.users:
+    number, region = account.number(), key.arn.split(":")[3]
+    fit = _fit(key, Caller(number, region, _is_a_role_of_ours))
+    if key.arn != kms_key and fit is not Fit.YES:
+        what = {
+            Fit.NO: f"the functions may not use the KMS key {key.arn} of its volumes: {ENDS}; ",
+            Fit.MAYBE: f"the KMS key {key.arn} of its volumes is given to single roles, or on "
+            f"conditions, and whether to the functions nobody can tell from here: if not, {ENDS}; ",
+        }
+        yield fit, what[fit] + _remedy(key, kms_key)
+    fit = _fit(key, Caller(number, region, _is_spots_role))
+    if has_spot and fit is not Fit.YES:
+        has = "has no grant" if fit is Fit.NO else "may have no right"
         yield (
-            f"the functions may not use the KMS key {key.arn} of its volumes: nodes would end as "
-            "soon as they start, and so would a head that is started again; "
-            f"{_remedy(key, kms_key)}"
+            fit,
+            f"the KMS key {key.arn} of its volumes {has} for {SPOT_ROLE}: spot instances "
+            "would end as soon as they start; `aws kms create-grant` gives it one",
         )
-    if has_spot and SPOT_ROLE not in key.users:
-        yield (
-            f"the KMS key {key.arn} of its volumes has no grant for {SPOT_ROLE}: spot instances "
-            "would end as soon as they start; `aws kms create-grant` gives it one"
-        )
+
+
+def _fit(key: Key, caller: Caller) -> Fit:
+    granted = max(map(caller.is_named, key.grantees), default=Fit.NO)
+    return max(lets(key.policy, caller), granted)
+
+
+def _is_a_role_of_ours(arn: str) -> Fit:
+    """CloudFormation names the functions' roles as it makes them."""
+    is_role = ":role/" in arn or ":assumed-role/" in arn
+    return Fit.MAYBE if is_role and "/aws-service-role/" not in arn else Fit.NO
+
+
+def _is_spots_role(arn: str) -> Fit:
+    return Fit.YES if arn.endswith(f"/{SPOT_ROLE}") else Fit.NO
 
 
 def _remedy(key: Key, kms_key: str | None) -> str:
