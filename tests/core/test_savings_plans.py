@@ -159,6 +159,15 @@ def test_limits_count_what_ec2_bills_where_others_have_used_the_plan_up() -> Non
     assert bought(snapshot(jobs(2), of=tight)) == [(T4.name, Market.ON_DEMAND, 1)]
 
 
+@pytest.mark.parametrize(("limit", "market"), [(0.3, Market.SPOT), (0.6, Market.ON_DEMAND)])
+def test_where_a_limit_has_no_room_for_the_price_on_demand_spot_is_bought(
+    limit: float, market: Market
+) -> None:
+    tight = replace(committing(0.6), limits=Limits(usd_per_hour=limit))
+
+    assert bought(snapshot(jobs(1), of=tight)) == [(T4.name, market, 1)]
+
+
 def test_the_reason_names_the_plan_and_what_was_unused() -> None:
     (one,) = launches(plan(also(running(1, committing(0.6)), *jobs(1))))
 

@@ -138,7 +138,9 @@ class Blueprint:
                 allowed = offer_group.catalogue.within(left[1]) if left[0] >= 1 else 0
             if offer_group.is_paid_for:
                 for number, each in enumerate(offer_group.catalogue.entries):
-                    if self._left(offer_group, each.offering) <= 0:
+                    usd = self._offer_groups.usd_in_limits(offer_group, each.offering, 0.0)
+                    is_over = left is not None and usd > left[1].usd_per_hour
+                    if is_over or self._left(offer_group, each.offering) <= 0:
                         allowed &= ~(1 << number)
             self._allowed[offer_group] = allowed
         return self._allowed[offer_group]
