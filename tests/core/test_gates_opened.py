@@ -69,15 +69,18 @@ def test_nor_for_a_gang_with_a_higher_priority_that_has_just_come(*, shut: int) 
     assert not orders(made, OrderKind.DRAIN)
 
 
-@pytest.mark.parametrize(("opened_ago_s", "is_kept"), [(1.0, False), (60.0, True)])
-def test_what_was_opened_a_moment_ago_is_not_closed_again_at_once(
-    opened_ago_s: float, *, is_kept: bool
+@pytest.mark.parametrize(
+    ("opened_ago_s", "opened_for", "is_kept"),
+    [(1.0, "", False), (60.0, "", True), (1.0, "9", True)],
+)
+def test_what_was_freed_a_moment_ago_is_not_closed_again_at_once(
+    opened_ago_s: float, opened_for: str, *, is_kept: bool
 ) -> None:
     """What the gang counts on beside it may be another job's once it is closed: then the gang has
     not enough, the node is opened, and so on look by look.
     """
     on, told_s = offering(T4_BIG), NOW_S + 30.0 - opened_ago_s
-    told = PendingOrder("o-1", OrderKind.UNDRAIN, told_s)
+    told = PendingOrder("o-1", OrderKind.UNDRAIN, told_s, opens_for=opened_for)
     made = plan(
         snapshot(
             [gang()],

@@ -12,6 +12,7 @@ from tidegate.core.buy.bins import Bin, BinKind, Bins, gang_members
 from tidegate.core.buy.purchase import Purchase
 from tidegate.core.demand.demand import Need
 from tidegate.core.fleet.fleet import Fleet
+from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.resume import kept_for
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.orders import OrderKind
@@ -227,7 +228,8 @@ def _keep(
     snapshot: Snapshot, fleet: Fleet, gang: Gang, existing: Sequence[Bin]
 ) -> Iterator[Action]:
     """Start no other job on open nodes that the gang counts on while the rest boots. Not on what
-    was opened a moment ago: what counts on it open may not do so closed, and so on in turn.
+    was opened a moment ago since no gang had a use for it: one that counts on it open may not do
+    so once it is closed, and so on in turn.
     """
     now_s = snapshot.now_s
     members = {each.member.instance_id: each.member for each in fleet.judged}
@@ -237,12 +239,16 @@ def _keep(
             for each in existing
             if not each.gated_for
             and not members[each.name].has_order(OrderKind.DRAIN, now_s)
-            and not members[each.name].was_told(OrderKind.UNDRAIN, now_s)
+            and not _was_freed(members[each.name], now_s)
         )
     )
     if names:
         until_s = now_s + snapshot.cluster.timings.given_up_s
         yield order(OrderKind.DRAIN, names, kept_for(gang.key, until_s), only_if=("IDLE",))
+
+
+def _was_freed(member: Member, now_s: float) -> bool:
+    return member.was_told(OrderKind.UNDRAIN, now_s) and not member.opened_for(now_s)
 
 
 def give_back(bins: Bins, gang: Gang) -> None:
