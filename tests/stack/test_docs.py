@@ -126,8 +126,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackWorld]:
 def desk(folder: Path, assembly: Path) -> Path:
     """The files that the pages speak of."""
     (folder / "clusters").mkdir()
-    plans = "with-40-usd.yaml", "with-60-usd.yaml"
-    for name in ("clusters/dev.yaml", "dev.yaml", "now.yaml", "other.yaml", "new.yaml", *plans):
+    for name in ("clusters/dev.yaml", "dev.yaml", "now.yaml", "other.yaml", "new.yaml"):
         shutil.copy(DEV, folder / name)
     (folder / "history.txt").write_text(HISTORY)
     shutil.copy(ROOT / "tests/cli/pcluster/files/whole.yaml", folder / "old.yaml")
