@@ -85,7 +85,9 @@ class PricesFollowEc2(Check):
             is_new = node.priced_at_s != self._priced_at_s.get(name)
             self._priced_at_s[name] = node.priced_at_s
             since_s = compute.billed[name] - PAUSE_MAX_S if is_new else 0.0
-            if node.priced_at_s is not None and node.priced_at_s < since_s:
+            # From its launch: a plan pays for what nobody knew to be in a reservation before.
+            is_from_launch = node.priced_at_s == node.launched_at_s
+            if node.priced_at_s is not None and node.priced_at_s < since_s and not is_from_launch:
                 early_s = compute.billed[name] - node.priced_at_s
                 raise self.broken(f"{name} is counted at {usd} USD {early_s:.0f} s too early")
 
