@@ -119,14 +119,14 @@ class PlansPayWhatRuns(Check):
         }
         nodes = [node for name in seen if (node := ledger.all_nodes.get(name))]
         nodes = [node for node in nodes if node.ended_at_s is None and node.stopped_at_s is None]
+        # What EC2 did not show, or ends by this very look, may have had its part of a plan until
+        # then; so has the node of another look that is none of this one's.
+        others = (*snapshot.nodes, *(n for n in ledger.all_nodes.values() if n.committed))
         hidden = any(
-            node.ended_at_s is None and node.offering.market is Market.ON_DEMAND
-            for name in recorded - seen.keys()
-            if (node := ledger.all_nodes.get(name))
+            each.ended_at_s is None and each.offering.market is Market.ON_DEMAND
+            for each in others
+            if each.instance_id not in seen
         )
-        # What ends by this very look had its part of a plan until then, or another look's node has.
-        others = (*snapshot.nodes, *(n for n in ledger.all_nodes.values() if n.ended_at_s is None))
-        hidden |= any(each.committed and each.instance_id not in seen for each in others)
         for plan in snapshot.cluster.savings_plans:
             paid = sum(_paid_usd(plan, each) for each in nodes)
             # Its time may be over since, and another look have noted that.
