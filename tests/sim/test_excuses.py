@@ -17,9 +17,11 @@ from tidegate.core.model.ec2 import (
     Override,
 )
 from tidegate.core.model.events import HealthCategory, HealthNotice, News, SpotInterruption
+from tidegate.core.model.finding import StoppedCheck
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Launch, LaunchRecord, LaunchStatus
 from tidegate.core.model.plan import Plan, Served
+from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.slurm import Shape
 from tidegate.ports import Finished
 from tidegate.service.control import Looked, Round
@@ -30,6 +32,7 @@ from tidegate.sim.checks.futile import FUTILE_MAX, NoFutileLaunches
 from tidegate.sim.checks.hours import NothingWhileStopped
 from tidegate.sim.checks.leaving import OldNodesGo, OneFirstNode
 from tidegate.sim.checks.orders import GangsWhole
+from tidegate.sim.checks.reboots import RebootsBounded
 from tidegate.sim.checks.witness import Broken, Checks, Witness
 from tidegate.sim.draw import draw
 from tidegate.sim.slurm_parts import SimJob, SimNode, Submit
@@ -376,3 +379,19 @@ def test_a_small_job_beside_a_gang_takes_no_promise_from_it() -> None:
     )
 
     assert check.promised == {"i-1": "7", "i-2": "7"}
+
+
+@pytest.mark.parametrize("is_lifted", [True, False])
+def test_who_was_rebooted_may_be_again_once_a_person_has_said_that_a_check_erred(
+    *, is_lifted: bool
+) -> None:
+    world, seen = witnessed()
+    check = RebootsBounded(seen)
+    (one,) = world.compute.create_fleet(first_node(world)).instances
+    check.asked[one.instance_id] = 2
+    stopped = StoppedCheck("NHC: eth", 0.0, 2, 3, is_lifted=is_lifted)
+    known = replace(snapshot(), pool_history=(PoolHistory("t4", stopped_checks=(stopped,)),))
+
+    check.looked(Looked([Round(known, Plan((), (), ()), Outcome())]))
+
+    assert check.asked == ({} if is_lifted else {one.instance_id: 2})

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from tidegate.service.control import Looked
 from tidegate.sim.checks.witness import Check, Witness
 
 # Slurm may be asked again before a look has seen that it began.
@@ -9,11 +10,20 @@ ASKED_MAX = 2
 
 
 class RebootsBounded(Check):
-    """Only an empty node that is paid for in advance is rebooted, and once for what was found."""
+    """Only an empty node that is paid for in advance is rebooted, once for what was found, until
+    a person says that it was no good: `tidegate retry`.
+    """
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
         self.asked: Counter[str] = Counter()
+
+    def looked(self, looked: Looked) -> None:
+        histories = (h for done in looked.rounds for h in done.snapshot.pool_history)
+        lifted = {h.pool for h in histories if any(one.is_lifted for one in h.stopped_checks)}
+        everything = self.world.compute.everything
+        for name in [name for name in self.asked if everything[name].pool in lifted]:
+            del self.asked[name]
 
     def commanded(self, verb: str, names: tuple[str, ...]) -> None:
         for name in names if verb == "reboot" else ():
