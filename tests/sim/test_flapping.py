@@ -4,8 +4,10 @@ import pytest
 
 from tests.sim.test_excuses import witnessed
 from tidegate.core.model.orders import Order, OrderKind
+from tidegate.core.model.slurm import Shape
 from tidegate.sim.checks.flapping import SENT_MAX, TURNS_MAX, WITHIN_S, NoFlapping
 from tidegate.sim.checks.witness import Broken
+from tidegate.sim.slurm_parts import Submit
 
 NAME = "i-1"
 
@@ -28,6 +30,21 @@ def test_a_node_that_opens_and_closes_in_turn_is_found_where_it_does_so_fast(
             turn(TURNS_MAX + 1)
     else:
         turn(TURNS_MAX + 1)
+
+
+def test_a_node_that_opens_for_jobs_that_start_there_and_fail_at_once_makes_no_turn() -> None:
+    world, seen = witnessed()
+    check = NoFlapping(seen)
+    job_id = world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 1.0))
+    job = world.slurm.jobs[job_id]
+    job.node_names = (NAME,)
+
+    for number in range(TURNS_MAX * 4):
+        check.commanded(("drain", "undrain")[number % 2], (NAME,))
+        if number % 2:
+            check.started(job)
+
+    assert len(check.turns[NAME]) <= 1
 
 
 def test_a_node_that_is_closed_again_and_again_makes_no_turn() -> None:

@@ -8,6 +8,7 @@ from collections import defaultdict, deque
 
 from tidegate.core.model.orders import Order, OrderKind
 from tidegate.sim.checks.witness import Check, Witness
+from tidegate.sim.slurm_parts import SimJob
 
 WITHIN_S = 60.0
 # Looks that contradict each other do so each second; people, faults and short jobs make six turns
@@ -34,6 +35,11 @@ class NoFlapping(Check):
             if self.last.get(name, verb) != verb and self._count(self.turns[name]) > TURNS_MAX:
                 raise self.broken(f"{name} was opened and closed {TURNS_MAX} times in a minute")
             self.last[name] = verb
+
+    def started(self, job: SimJob) -> None:
+        """What opened for a job that then started there, however soon that failed, was no turn."""
+        for name in job.node_names:
+            self.turns[name].clear()
 
     def sent(self, order: Order) -> None:
         """A head whose clock is wrong carries none out: they are all too late, or too early. One
