@@ -152,14 +152,25 @@ def test_spot_needs_no_grant_where_the_policy_lets_its_role_in(
     assert any(f"has no grant for {SPOT_ROLE}" in line for line in told) == is_told
 
 
-def test_a_role_that_a_grant_names_may_be_the_functions(region: Region):
+@pytest.mark.parametrize(
+    ("grantee", "says"),
+    [
+        (ROLE, "region: the KMS key {} of its volumes is given to"),
+        # EBS's own, of a volume that is attached: KMS developer guide, "Examining grants".
+        (
+            f"arn:aws:sts::{ACCOUNT}:assumed-role/aws:ec2-infrastructure/i-5d476fab",
+            "region the functions may not use the KMS key {} of its volumes",
+        ),
+    ],
+)
+def test_a_role_that_a_grant_names_may_be_the_functions(region: Region, grantee: str, says: str):
     region.ebs_key = new_key(region)
     kms = region.cloud.client("kms")
-    kms.create_grant(KeyId=region.ebs_key, GranteePrincipal=ROLE, Operations=["Decrypt"])
+    kms.create_grant(KeyId=region.ebs_key, GranteePrincipal=grantee, Operations=["Decrypt"])
 
     (told,) = region.told()
 
-    assert told.startswith(f"region: the KMS key {region.ebs_key} of its volumes is given to")
+    assert told.startswith(says.format(region.ebs_key))
 
 
 @pytest.mark.parametrize("has_own", [False, True])

@@ -17,7 +17,7 @@ from tidegate.core.model.ec2 import (
     Override,
 )
 from tidegate.core.model.events import HealthCategory, HealthNotice, News, SpotInterruption
-from tidegate.core.model.finding import StoppedCheck
+from tidegate.core.model.finding import Finding, StoppedCheck
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Launch, LaunchRecord, LaunchStatus
 from tidegate.core.model.plan import Plan, Served
@@ -381,17 +381,22 @@ def test_a_small_job_beside_a_gang_takes_no_promise_from_it() -> None:
     assert check.promised == {"i-1": "7", "i-2": "7"}
 
 
-@pytest.mark.parametrize("is_lifted", [True, False])
-def test_who_was_rebooted_may_be_again_once_a_person_has_said_that_a_check_erred(
-    *, is_lifted: bool
+@pytest.mark.parametrize(
+    ("check", "is_lifted", "is_forgotten"),
+    [("NHC: eth", True, True), ("NHC: eth", False, False), ("NHC: fs", True, False)],
+)
+def test_who_was_rebooted_may_be_again_once_a_person_has_said_that_its_check_erred(
+    check: str, *, is_lifted: bool, is_forgotten: bool
 ) -> None:
     world, seen = witnessed()
-    check = RebootsBounded(seen)
+    bounded = RebootsBounded(seen)
     (one,) = world.compute.create_fleet(first_node(world)).instances
-    check.asked[one.instance_id] = 2
-    stopped = StoppedCheck("NHC: eth", 0.0, 2, 3, is_lifted=is_lifted)
-    known = replace(snapshot(), pool_history=(PoolHistory("t4", stopped_checks=(stopped,)),))
+    bounded.asked[one.instance_id] = 2
+    stopped = StoppedCheck(check, 0.0, 2, 3, is_lifted=is_lifted)
+    found = Finding(one.instance_id, "NHC: eth", SPOT, 0.0, 3, 3)
+    history = PoolHistory("t4", findings=(found,), stopped_checks=(stopped,))
+    known = replace(snapshot(), pool_history=(history,))
 
-    check.looked(Looked([Round(known, Plan((), (), ()), Outcome())]))
+    bounded.looked(Looked([Round(known, Plan((), (), ()), Outcome())]))
 
-    assert check.asked == ({} if is_lifted else {one.instance_id: 2})
+    assert bounded.asked == ({} if is_forgotten else {one.instance_id: 2})

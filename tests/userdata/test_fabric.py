@@ -140,6 +140,7 @@ def fabric_state(folder: Path, gpu, *, layout: str = "", code: int = 0):
         ((H100, "Completed", "Unknown Error"), "8=1g.10gb:7", 0, 0),
         ((H100, "Completed", "Unknown Error"), "", 9, 2),
         ((H100, "Completed", "Success"), "", 1, 2),
+        ((H100, "Completed", "Success"), "", 3, 2),  # NVML: not supported
     ],
 )
 def test_gpus_that_have_left_their_fabric_are_found_later_too(

@@ -54,8 +54,13 @@ def _fit(key: Key, caller: Caller) -> Fit:
 
 
 def _is_a_role_of_ours(arn: str) -> Fit:
-    """CloudFormation names the functions' roles as it makes them."""
-    is_role = ":role/" in arn or ":assumed-role/" in arn
+    """CloudFormation names the functions' roles as it makes them. `assumed-role/aws:...` is AWS's
+    own grant for a volume that is attached, which says nothing of launches; no role's name has a
+    colon.
+
+    Source: KMS developer guide, "Examining grants".
+    """
+    is_role = ":role/" in arn or (":assumed-role/" in arn and ":assumed-role/aws:" not in arn)
     return Fit.MAYBE if is_role and "/aws-service-role/" not in arn else Fit.NO
 
 

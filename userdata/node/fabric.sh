@@ -14,7 +14,7 @@ check() {
 # have no such section: then the unit is all there is to ask. 3: a GPU says that it is not.
 is_complete() {
     local text
-    text=$(timeout 60 nvidia-smi -q) || return
+    text=$(timeout 60 nvidia-smi -q) || return 2
     awk -F' *: *' '
         /^ *Fabric *$/ {is_fabric = 1}
         is_fabric && /^ *State / {state = $2; if (state != "Completed" && state != "N/A") is_bad = 1}
@@ -22,7 +22,7 @@ is_complete() {
             if (state == "Completed" && $2 != "Success") is_bad = 1
             is_fabric = 0
         }
-        END {exit 3 * is_bad}' <<<"$text"
+        END {exit 3*is_bad}' <<<"$text"
 }
 
 apply() {

@@ -86,7 +86,7 @@ class PricesFollowEc2(Check):
             self._priced_at_s[name] = node.priced_at_s
             since_s = compute.billed[name] - PAUSE_MAX_S if is_new else 0.0
             # From its launch: a plan pays for what nobody knew to be in a reservation before.
-            is_from_launch = node.priced_at_s == node.launched_at_s
+            is_from_launch = node.committed and node.priced_at_s == node.launched_at_s
             if node.priced_at_s is not None and node.priced_at_s < since_s and not is_from_launch:
                 early_s = compute.billed[name] - node.priced_at_s
                 raise self.broken(f"{name} is counted at {usd} USD {early_s:.0f} s too early")

@@ -19,11 +19,11 @@ class RebootsBounded(Check):
         self.asked: Counter[str] = Counter()
 
     def looked(self, looked: Looked) -> None:
-        histories = (h for done in looked.rounds for h in done.snapshot.pool_history)
-        lifted = {h.pool for h in histories if any(one.is_lifted for one in h.stopped_checks)}
-        everything = self.world.compute.everything
-        for name in [name for name in self.asked if everything[name].pool in lifted]:
-            del self.asked[name]
+        for history in (h for done in looked.rounds for h in done.snapshot.pool_history):
+            lifted = {each.check for each in history.stopped_checks if each.is_lifted}
+            for found in history.findings if lifted else ():
+                if found.check in lifted:
+                    self.asked.pop(found.instance_id, None)
 
     def commanded(self, verb: str, names: tuple[str, ...]) -> None:
         for name in names if verb == "reboot" else ():
