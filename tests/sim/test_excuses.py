@@ -17,11 +17,9 @@ from tidegate.core.model.ec2 import (
     Override,
 )
 from tidegate.core.model.events import HealthCategory, HealthNotice, News, SpotInterruption
-from tidegate.core.model.finding import Finding, StoppedCheck
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Launch, LaunchRecord, LaunchStatus
 from tidegate.core.model.plan import Plan, Served
-from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.slurm import Shape
 from tidegate.ports import Finished
 from tidegate.service.control import Looked, Round
@@ -32,7 +30,6 @@ from tidegate.sim.checks.futile import FUTILE_MAX, NoFutileLaunches
 from tidegate.sim.checks.hours import NothingWhileStopped
 from tidegate.sim.checks.leaving import OldNodesGo, OneFirstNode
 from tidegate.sim.checks.orders import GangsWhole
-from tidegate.sim.checks.reboots import RebootsBounded
 from tidegate.sim.checks.witness import Broken, Checks, Witness
 from tidegate.sim.draw import draw
 from tidegate.sim.slurm_parts import SimJob, SimNode, Submit
@@ -379,24 +376,3 @@ def test_a_small_job_beside_a_gang_takes_no_promise_from_it() -> None:
     )
 
     assert check.promised == {"i-1": "7", "i-2": "7"}
-
-
-@pytest.mark.parametrize(
-    ("check", "is_lifted", "is_forgotten"),
-    [("NHC: eth", True, True), ("NHC: eth", False, False), ("NHC: fs", True, False)],
-)
-def test_who_was_rebooted_may_be_again_once_a_person_has_said_that_its_check_erred(
-    check: str, *, is_lifted: bool, is_forgotten: bool
-) -> None:
-    world, seen = witnessed()
-    bounded = RebootsBounded(seen)
-    (one,) = world.compute.create_fleet(first_node(world)).instances
-    bounded.asked[one.instance_id] = 2
-    stopped = StoppedCheck(check, 0.0, 2, 3, is_lifted=is_lifted)
-    found = Finding(one.instance_id, "NHC: eth", SPOT, 0.0, 3, 3)
-    history = PoolHistory("t4", findings=(found,), stopped_checks=(stopped,))
-    known = replace(snapshot(), pool_history=(history,))
-
-    bounded.looked(Looked([Round(known, Plan((), (), ()), Outcome())]))
-
-    assert bounded.asked == ({} if is_forgotten else {one.instance_id: 2})
