@@ -150,6 +150,9 @@ class PriceList:
         return on_demand_price(known, instance_type, self.region, self.discount)
 
     def _paid_per_hour(self, instance_type: str, market: Market) -> float | None:
+        if market is Market.ON_DEMAND:
+            on_demand = self.on_demand(instance_type)
+            return on_demand.paid_usd if on_demand else None
         usd, said = self._usd_per_hour(instance_type, market), self.known.get(instance_type, {})
         # Where the file has a price on demand, spot is taken to be a share of that one.
         is_said = market in said or Market.ON_DEMAND in said
