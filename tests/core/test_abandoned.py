@@ -90,3 +90,24 @@ def test_what_its_gang_may_still_need_is_nobody_elses(gang: Job, busy: str) -> N
     made = planned(gang, WAITS, up=2, busy=busy)
 
     assert not {"i-3", "i-4"} & set(by(made).get("4", ()))
+
+
+def test_what_boots_for_a_component_that_loses_a_node_is_bought_once() -> None:
+    """All components of a heterogeneous job start again together: nodes wait for its leader."""
+    leader = job(1, gpus=4, on=["i-1"], het_job_id="1")
+    hit = job(2, nodes=2, gpus=4, on=["i-2", "i-3"], het_job_id="1")
+    up = ("i-1", "i-2", "i-3")
+    taken = record("i-3", ON, phase=Phase.INTERRUPTED)
+    nodes = [node(name, T4_BIG, state="ALLOCATED+DYNAMIC_NORM", gpus_alloc=4) for name in up]
+    records = [record("i-1", ON), record("i-2", ON), replace(taken, reclaim_at_s=NOW_S + 100)]
+    live = [instance(name, ON) for name in up]
+    before = plan(snapshot([leader, hit], nodes, instances=live, records=records))
+    (launch,) = launches(before)
+
+    came = [f"i-{3 + n}" for n in range(1, launch.count + 1)]
+    records += [record(n, ON, phase=Phase.LAUNCHED, gated_for=launch.gated_for) for n in came]
+    live += [instance(name, ON) for name in came]
+    made = plan(snapshot([leader, hit], nodes, instances=live, records=records))
+
+    assert launch.gated_for == "1"
+    assert launches(made) == []

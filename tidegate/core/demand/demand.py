@@ -172,11 +172,8 @@ class _Demand:
         for job in self.reading.jobs:
             if job.het_job_id and job.is_pending:
                 together.setdefault(job.het_job_id, []).append(job)
-        over = {
-            job.het_job_id
-            for job in (self.reading.jobs if self.passed_over else ())
-            if job.het_job_id and job.job_id in self.passed_over
-        }
+        mixed = (each for each in self.reading.jobs if each.het_job_id) if self.passed_over else ()
+        over = {each.het_job_id for each in mixed if each.job_id in self.passed_over}
         for job in in_order(self.reading.jobs):
             taken = lost | failed if failed and len(job.node_names) > 1 else lost
             gone = taken.intersection(job.node_names) if taken else frozenset()
@@ -199,8 +196,10 @@ class _Demand:
             self.unmet.append(Unmet(job.job_id, never.sentence, (never,)))
             return
         kept = tuple(name for name in job.node_names if name not in gone)
-        need = replace(self.need(job, 1), nodes=len(gone), beside=kept, kind=-1)
-        need = replace(need, restarts=job.restarts + 1)  # as Slurm will count them
+        restarts = job.restarts + 1  # as Slurm will count them
+        need = replace(self.need(job, 1), nodes=len(gone), beside=kept, kind=-1, restarts=restarts)
+        if job.het_job_id:  # all of it starts again, together
+            need = replace(need, is_gang=True, gang_id=job.het_job_id)
         self.needs.extend(self._by_kind(need, job) or [need])
 
     def _wants(self, job: Job) -> None:
