@@ -59,7 +59,7 @@ def booting(world: SimWorld, layout: str = "") -> None:
 
 def recorded(world: SimWorld, market: Market, layout: str = "") -> FleetRequest:
     """The request for a node, for job 1."""
-    name = f"l-{market}"
+    name = f"l-{len(world.ledger.all_launches)}"
     tags = ((LAUNCH_TAG, name), (POOL_TAG, "t4"))
     override = Override(T4.name, ZONE, "subnet", 0)
     asked = FleetRequest(name, "lt-t4", "1", market, 1, 1, (override,), tags)

@@ -106,3 +106,23 @@ def test_a_node_that_had_failed_when_the_queue_was_read_is_replaced_though_its_j
     else:
         with pytest.raises(Broken, match="makes 1 nodes that boot, 0 are waited for"):
             NoDoubleBuy(seen).requested(asked)
+
+
+@pytest.mark.parametrize("is_later", [True, False])
+def test_of_plans_of_one_moment_the_later_one_has_to_reckon_with_the_other(is_later: bool) -> None:
+    """A planner that was slow to ask EC2 doubles nothing that was planned after its own plan."""
+    world = SimWorld(cluster(pool(types=(T4,))), lambda instance: 60.0)
+    requests = [first_node(world), first_node(world)]
+    asked, other = reversed(requests) if is_later else requests
+    world.compute.create_fleet(other)
+    launches = world.ledger.all_launches
+    mine = {n: replace(launches[n].launch, for_jobs=("4",)) for n in ("l-0", "l-1")}
+    world.ledger.all_launches |= {n: replace(launches[n], launch=mine[n]) for n in mine}
+    seen = Witness(world, Chaos(draw(0), world))
+    seen.digests[0] = digest([job(4)], [])
+
+    if not is_later:
+        NoDoubleBuy(seen).requested(asked)
+    else:
+        with pytest.raises(Broken, match="makes 2 nodes that boot, 1 are waited for"):
+            NoDoubleBuy(seen).requested(asked)

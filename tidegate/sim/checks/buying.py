@@ -146,6 +146,7 @@ class NoDoubleBuy(Check):
             # What one plan buys for nobody it buys beside what it buys for jobs.
             is_beside = bool(new.for_jobs) and not launch.for_jobs
             is_later = record.created_at_s + (0.1 if is_beside else 0.0) > asked.created_at_s
+            is_later |= _epoch(launch) > _epoch(new)  # at the same moment
             if launch is new or is_others or is_later or pool is None:
                 continue
             mine = _gangs(new)
@@ -311,6 +312,11 @@ class CapsKept(Check):
 def _gangs(launch: Launch) -> set[str]:
     """Those that it is for; one of "" when it is for none."""
     return {gang for gang, _ in shares(launch)}
+
+
+def _epoch(launch: Launch) -> int:
+    """Of the ledger when it was planned: at each epoch one plan alone is recorded."""
+    return int(launch.launch_id.split("-")[1])
 
 
 def _under(cap: Association, job: Job) -> bool:
