@@ -60,6 +60,12 @@ def test_the_checks_see_a_plan_that_pays_too_much_or_too_little() -> None:
     world.ledger.all_nodes[name] = replace(held, usd_per_hour=0.526, committed=None)
     with pytest.raises(Broken, match=r"pays 0\.0000 USD per hour, could 0\.3000"):
         paying.looked(last)
+    world.actors.extend(["planner", "planner"])  # of two that overlap each may note another node
+    paying.begun()
+    paying.looked(last)
+    world.actors.pop()
+    paying.looked(last)
+    world.actors.clear()
     world.ledger.all_nodes[name] = replace(held, usd_per_hour=0.526)
     with pytest.raises(Broken, match=r"the ledger holds 0\.526"):
         pricing.looked(last)

@@ -106,6 +106,14 @@ class PlansPayWhatRuns(Check):
     that pays more than it commits to.
     """
 
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self._overlapped: set[int] = set()  # looks within which another one began, by depth
+
+    def begun(self) -> None:
+        self._overlapped.discard(self.witness.depth)
+        self._overlapped.update(range(1, self.witness.depth))
+
     def looked(self, looked: Looked) -> None:
         if looked.trouble or not looked.rounds or looked.rounds[-1].outcome.is_stale:
             return
@@ -137,6 +145,8 @@ class PlansPayWhatRuns(Check):
                 raise self.broken(f"{plan.name} pays {paid:.4f} USD per hour of {most:.4f}")
             if len(nodes) < len(seen) or hidden or snapshot.in_doubt or not all(active):
                 continue  # what ends, is in doubt, or is not shown by EC2 may have used it
+            if self.witness.depth > 1 or self.witness.depth in self._overlapped:
+                continue  # each of two looks may have noted another node, which the next mends
             could = min(most, sum(rate.usd_per_hour for rate in rates))
             if paid < could - PAID_SLACK_USD:
                 raise self.broken(f"{plan.name} pays {paid:.4f} USD per hour, could {could:.4f}")
