@@ -234,6 +234,19 @@ def test_slurm_fills_what_a_plan_has_paid_for_before_spot(usd: float, first: str
     assert found["i-1"] != found["i-2"]
 
 
+@pytest.mark.parametrize(("limit_usd", "is_bought"), [(1.3, True), (0.9, False)])
+def test_a_node_that_describe_leaves_out_may_be_paid_by_no_plan_any_more(
+    limit_usd: float, is_bought: bool
+) -> None:
+    """Limits have room for its price on demand: nobody says whether the plan still pays."""
+    of = cluster(pool(limits=Limits(usd_per_hour=limit_usd), markets=(Market.ON_DEMAND,)))
+    seen = running(1, of)
+    paid = replace(seen.nodes[0], usd_per_hour=0.326, committed=Committed(ARN, 0.3, 0.2))
+    hidden = replace(also(seen, job(1)), instances=(), nodes=(paid,))
+
+    assert bool(bought(hidden)) == is_bought
+
+
 @pytest.mark.parametrize(("usd", "goes"), [(0.6, "i-2"), (0.01, "i-1")])
 def test_of_idle_nodes_that_goes_first_whose_end_saves_most(usd: float, goes: str) -> None:
     of = committing(usd)

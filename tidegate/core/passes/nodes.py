@@ -133,9 +133,11 @@ def _debit(
     if member.instance is None and member.record:  # EC2's last word on it is older
         record = member.record
         offering, known_s = billed_as(record), record.priced_at_s or record.launched_at_s
-    most_usd = usd
-    if not committed(member):
+    paid = committed(member)
+    if not paid:
         most_usd = dearest(snapshot, offering, usd, known_s)
+    else:  # of one that EC2 does not show nobody says whether the plan still pays
+        most_usd = usd + (0.0 if member.instance else paid.saved_usd_per_hour)
     most = purchase.usage.load_of(offering.instance_type, most_usd)
     purchase.usage.debit(member.pool, 1, most, usd)
 
