@@ -10,6 +10,10 @@ from tidegate.core.model.finding import BELIEVED_MIN
 from tidegate.core.model.idle_check import FOUND, IdleCheck, IdleChecks, is_idle_check_name
 from tidegate.core.model.orders import Order, OrderKind
 from tidegate.core.model.slurm import Shape
+from tidegate.sim.chaos import Chaos
+from tidegate.sim.checks.idle_tests import IdleTestsBounded
+from tidegate.sim.checks.witness import Broken, Witness
+from tidegate.sim.draw import draw
 from tidegate.sim.slurm_parts import SimJob, Submit
 from tidegate.sim.world import SimWorld
 
@@ -130,3 +134,21 @@ def test_orders_that_are_lost_leave_nothing_behind(lost: OrderKind) -> None:
     assert len(alive) == 3
     assert bad.isdisjoint(alive)
     assert (state(world).asked, state(world).sick) == (None, None)
+
+
+@pytest.mark.parametrize("is_up", [True, False])
+def test_what_runs_on_while_the_head_is_gone_is_no_fault_of_the_budget(*, is_up: bool) -> None:
+    """Nobody is there who would end it."""
+    world = up(of())
+    world.step(HOUR_S)
+    seen = Witness(world, Chaos(draw(0), world))
+    bounded = IdleTestsBounded(seen)
+    (one, *_) = checks(world)
+    bounded.started(one)
+    one.state, world.slurm.is_up = "RUNNING", is_up
+
+    if is_up:
+        with pytest.raises(Broken, match="GPU-hours are used"):
+            bounded.passed(11 * HOUR_S)
+    else:
+        bounded.passed(11 * HOUR_S)
