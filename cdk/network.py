@@ -195,7 +195,7 @@ class Network(Construct):
                 ip_protocol="tcp",
                 from_port=SSH_PORT,
                 to_port=SSH_PORT,
-                description="people's SSH",
+                description="SSH of people",
             )
         return login
 

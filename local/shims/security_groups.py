@@ -1,11 +1,20 @@
-"""Egress rules of security groups, as CloudFormation adds them."""
+"""Security groups: egress rules as CloudFormation adds them, and the words that EC2 takes."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from moto.ec2.exceptions import EC2ClientError
+from moto.ec2.models.security_groups import SecurityGroup, SecurityGroupIngress
 
 from local.shims.resource import Resource, register
 
 EVERYWHERE = "0.0.0.0/0"
+
+# Source: EC2 API reference, CreateSecurityGroup and IpRange; its refusal's words are those of
+# aws-cloudformation/cfn-lint#173 and #1471.
+DESCRIPTION = re.compile(r"[A-Za-z0-9. _\-:/()#,@\[\]+=&;{}!$*]{0,255}")
+TAKEN = "a-zA-Z0-9. _-:/()#,@[]+=&;{}!$*"
 
 
 class SecurityGroupEgress(Resource):
@@ -22,6 +31,7 @@ class SecurityGroupEgress(Resource):
     _added: Sequence[Any] = ()
 
     def put(self, properties: dict[str, Any]) -> None:
+        judge_description("rule", properties.get("Description"))
         self.remove()
         ec2 = self.place.backend("ec2")
         group = ec2.get_security_group_from_id(properties["GroupId"])
@@ -54,5 +64,32 @@ def lets_all_out(rule: Any) -> bool:
     return rule.ip_protocol == "-1" and addresses == EVERYWHERE
 
 
+def judge_description(of: str, said: str | None) -> None:
+    """Errors: EC2ClientError, in EC2's words; moto takes any."""
+    if not DESCRIPTION.fullmatch(said or ""):
+        words = "Valid descriptions are strings less than 256 characters from the following set"
+        raise EC2ClientError(
+            "InvalidParameterValue", f"Invalid {of} description. {words}:  {TAKEN}"
+        )
+
+
+def _made(create: Callable[..., Any], of: str, name: str) -> Callable[..., Any]:
+    """moto's own, once EC2 would take the words."""
+
+    def judged(name_: str, cloudformation_json: Mapping[str, Any], *rest: Any, **more: Any) -> Any:
+        judge_description(of, cloudformation_json["Properties"].get(name))
+        return create(name_, cloudformation_json, *rest, **more)
+
+    return judged
+
+
 def install() -> None:
     register((SecurityGroupEgress,))
+    group: Any = SecurityGroup
+    ingress: Any = SecurityGroupIngress
+    for kind, of, name in (
+        (group, "security group", "GroupDescription"),
+        (ingress, "rule", "Description"),
+    ):
+        create = kind.create_from_cloudformation_json
+        kind.create_from_cloudformation_json = staticmethod(_made(create, of, name))

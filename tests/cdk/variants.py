@@ -125,7 +125,12 @@ VARIANTS: Mapping[str, File] = {
     "own network": dev_file(
         network=OWN_NETWORK,
         head={"zone": "us-east-1a", "subnet": PUBLIC},
-        login={"zone": "us-east-1a", "subnet": PUBLIC, "security_groups": ["sg-0a1b2c3e"]},
+        login={
+            "zone": "us-east-1a",
+            "subnet": PUBLIC,
+            "security_groups": ["sg-0a1b2c3e"],
+            "ssh_from": ["203.0.113.0/24"],
+        },
         pools=_with_t4(subnets={"us-east-1a": ["subnet-0a1b2c3d", "subnet-0a1b2c40"]}),
         file_systems=[
             {"directory": "/more", "efs": "fs-0a1b2c3d"},

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import pytest
+from botocore.exceptions import ClientError
+
 from tests.local.conftest import Stack
 from tests.local.stack import att, ref
 
@@ -70,3 +73,23 @@ def test_without_its_last_rule_a_group_lets_nothing_out(stack: Stack):
     del stack.template["Resources"]["Within"]
 
     assert let_out(stack) == set()
+
+
+def test_a_rule_whose_description_ec2_does_not_take_fails_the_deployment(stack: Stack):
+    """moto takes any words; EC2 no apostrophe (aws-cloudformation/cfn-lint#173)."""
+    with_group(stack)
+    rule = {"GroupId": att("Group", "GroupId"), "IpProtocol": "tcp", "CidrIp": "203.0.113.0/24"}
+    said = {"FromPort": 22, "ToPort": 22, "Description": "people's SSH"}
+    stack.add("In", {"Type": "AWS::EC2::SecurityGroupIngress", "Properties": {**rule, **said}})
+
+    with pytest.raises(ClientError, match="Invalid rule description"):
+        stack.deploy()
+
+
+@pytest.mark.parametrize("said", ["nodes -> files", "n" * 256, "Knoten für Übungen"])
+def test_neither_does_a_group_s(stack: Stack, said: str):
+    with_group(stack)
+    stack.properties("Group")["GroupDescription"] = said
+
+    with pytest.raises(ClientError, match="Invalid security group description"):
+        stack.deploy()
