@@ -8,7 +8,7 @@ took it. What counts is the geometric mean of hour and day: one burst says littl
 day that is over. The hours of the week are remembered beside that, see `week`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import ceil, exp, sqrt
 
@@ -26,6 +26,10 @@ PIECE_MIN_S = 1.0
 
 # What is less is no reason for anything, and is forgotten.
 NOTHING = 1e-5
+
+# Of all types of a pool together: hours of the week and spare nodes. DynamoDB takes 400 KB in an
+# item, and a pool's has more in it than these; a type for which jobs come at all hours has 168.
+ROWS_MAX = 1700
 
 
 def until(arrivals: Arrivals, boot_s: float, now_s: float) -> Arrivals:
@@ -61,6 +65,17 @@ def with_jobs(arrivals: Arrivals, jobs: float, nodes: float) -> Arrivals:
         nodes=round(arrivals.nodes + nodes, 4),
         spare=tuple(map(_rounded, arrivals.spare)),
     )
+
+
+def remembered(known: Iterable[Arrivals]) -> tuple[Arrivals, ...]:
+    """Those of the types that jobs came for last, as many as the pool's record has room for."""
+    kept, rows = [], 0
+    for each in sorted(known, key=lambda one: (-one.piece, one.instance_type)):
+        rows += 1 + len(each.spare) + (len(each.week.hours) if each.week else 0)
+        if rows > ROWS_MAX:
+            break
+        kept.append(each)
+    return tuple(sorted(kept, key=lambda one: one.instance_type))
 
 
 def saved(spare: SpareNode) -> float:

@@ -18,6 +18,9 @@ from tidegate.core.offers.seen_hazards import counted, offering_of, settled
 # What is less says nothing any more.
 LEAST_HOURS, LEAST_TAKEN = 0.5, 0.05
 
+# DynamoDB takes 400 KB in an item, and a pool's has more in it.
+OFFERINGS_MAX = 200
+
 
 def with_spot_seen(before: PoolHistory, ours: Sequence[Member], snapshot: Snapshot) -> PoolHistory:
     """`ours`: all nodes of the pool. As it was where none of them is seen for the last time."""
@@ -36,8 +39,9 @@ def with_spot_seen(before: PoolHistory, ours: Sequence[Member], snapshot: Snapsh
             found.append(settled(seen, nodes, snapshot.now_s, gone))
         elif _counts(seen, snapshot.now_s):
             found.append(seen)
-    found.sort(key=lambda each: (each.instance_type, each.zone))
-    return replace(before, spot=tuple(found))
+    newest = sorted(found, key=lambda each: (-each.until_s, each.instance_type, each.zone))
+    by_name = sorted(newest[:OFFERINGS_MAX], key=lambda each: (each.instance_type, each.zone))
+    return replace(before, spot=tuple(by_name))
 
 
 def _is_closed(member: Member, snapshot: Snapshot) -> bool:

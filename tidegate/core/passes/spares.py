@@ -16,7 +16,7 @@ from tidegate.core.buy.bins import Bin, BinKind, Bins
 from tidegate.core.buy.purchase import Purchase
 from tidegate.core.demand.demand import Need, kinds_running
 from tidegate.core.demand.fit import share
-from tidegate.core.fleet.arrivals import SPARE_MAX, saved, until, used, with_jobs
+from tidegate.core.fleet.arrivals import SPARE_MAX, remembered, saved, until, used, with_jobs
 from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.templates import history_of
 from tidegate.core.fleet.week import Forecast, forecast, hour_at, is_trusted
@@ -319,8 +319,7 @@ def _count(
         jobs * need.nodes * share(need.shape, of),
     )
     others = (each for each in history.arrivals if each.instance_type != of.name)
-    arrivals = sorted((*others, after), key=lambda each: each.instance_type)
-    found[pool.name] = replace(history, arrivals=tuple(arrivals))
+    found[pool.name] = replace(history, arrivals=remembered((*others, after)))
 
 
 def _type_of(option: Option) -> InstanceType:
