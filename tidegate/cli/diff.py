@@ -47,8 +47,8 @@ REPLACED_BY: Mapping[str, frozenset[str]] = {
         "AWS::EC2::SecurityGroup": "GroupDescription GroupName VpcId",
         "AWS::EC2::SecurityGroupEgress": "CidrIp DestinationSecurityGroupId FromPort GroupId "
         "IpProtocol ToPort",
-        "AWS::EC2::SecurityGroupIngress": "FromPort GroupId IpProtocol SourceSecurityGroupId "
-        "ToPort",
+        "AWS::EC2::SecurityGroupIngress": "CidrIp FromPort GroupId IpProtocol "
+        "SourceSecurityGroupId ToPort",
         "AWS::EC2::Subnet": "AvailabilityZone CidrBlock VpcId",
         "AWS::EC2::SubnetRouteTableAssociation": "RouteTableId SubnetId",
         "AWS::EC2::VPC": "CidrBlock",
