@@ -10,7 +10,7 @@ from aws_cdk import aws_backup as backup
 from constructs import Construct
 
 from cdk import statements
-from cdk.storage import keep
+from cdk.storage import keep_once_made
 
 # Three in the morning, when few write; AWS Backup starts within the hour behind it.
 DAILY = "cron(0 3 * * ? *)"
@@ -29,7 +29,7 @@ class Backups(Construct):
         vault = backup.CfnBackupVault(
             self, "Vault", backup_vault_name=f"tidegate-{cluster}-{_stack_s_own()}"
         )
-        keep(vault)
+        keep_once_made(vault)
         rule = backup.CfnBackupPlan.BackupRuleResourceTypeProperty(
             rule_name="daily",
             target_backup_vault=vault.ref,

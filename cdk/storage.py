@@ -74,7 +74,11 @@ class Storage(Construct):
         self.backed_up = backed_up
 
     def _ledger(self) -> dynamodb.Table:
-        """With an index of what is open: a week of what is finished would cost each look."""
+        """With an index of what is open: a week of what is finished would cost each look.
+
+        It stays also where the stack's first deployment fails: a way back that had to delete what
+        is protected would fail itself. Empty, it costs nothing.
+        """
         table = dynamodb.Table(
             self,
             "Ledger",
@@ -110,7 +114,7 @@ class Storage(Construct):
                     for prefix, days in KEPT_DAYS.items()
                 ),
             ],
-            removal_policy=RemovalPolicy.RETAIN,
+            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
         acknowledge(
             bucket,
@@ -130,7 +134,7 @@ class Storage(Construct):
                 password_length=MUNGE_KEY_BYTES, exclude_punctuation=True
             ),
         )
-        keep(secret)
+        keep_once_made(secret)
         acknowledge(
             secret,
             SMG4="a new key cuts head and nodes apart until every munged has it, so it is changed "
@@ -153,7 +157,7 @@ class Storage(Construct):
             ],
             file_system_policy=_only_encrypted_and_known(),
         )
-        keep(files)
+        keep_once_made(files)
         self.file_system_id = files.ref
         self.file_system_arn = files.attr_arn
 
@@ -168,24 +172,19 @@ class Storage(Construct):
             kms_key_id=file.kms_key,
             tags=[CfnTag(key="Name", value=f"tidegate-{file.cluster.name}-head-data")],
         )
-        keep(volume)
+        keep_once_made(volume)
         self.volume_id = volume.ref
 
 
-def keep(resource: CfnResource) -> None:
-    """Neither a deletion of the stack nor a change that needs a new one takes what is in it."""
-    resource.cfn_options.deletion_policy = CfnDeletionPolicy.RETAIN
-    resource.cfn_options.update_replace_policy = CfnDeletionPolicy.RETAIN
-
-
 def keep_once_made(resource: CfnResource) -> None:
-    """As `keep`, and nothing is left of a deployment that failed while it made this.
+    """Neither a deletion of the stack nor a change that needs a new one takes what is in it; and
+    nothing is left of a deployment that failed while it made this.
 
     Source: CloudFormation reference, "DeletionPolicy attribute": what is Retain stays then too,
     empty and paid for; UpdateReplacePolicy knows no such word.
     """
-    keep(resource)
     resource.cfn_options.deletion_policy = CfnDeletionPolicy.RETAIN_EXCEPT_ON_CREATE
+    resource.cfn_options.update_replace_policy = CfnDeletionPolicy.RETAIN
 
 
 def _only_encrypted_and_known() -> Mapping[str, object]:

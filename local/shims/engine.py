@@ -124,7 +124,8 @@ def _updated(
     old = everything._parsed_resources.get(logical_id)
     if old is not None and _untagged(before) == _untagged(_resolved(resources)[logical_id]):
         return old
-    if old is not None and resource_json["Type"] not in GO_IN_CLEAN_UP:
+    is_kept = resource_json.get("UpdateReplacePolicy") == "Retain"
+    if old is not None and resource_json["Type"] not in GO_IN_CLEAN_UP and not is_kept:
         _delete(resources, old, resource_json)
     try:
         made = parsing.parse_and_create_resource(
@@ -133,8 +134,8 @@ def _updated(
     except Exception as failure:
         _resolved(resources)[logical_id] = before  # moto comes again, and nothing is done yet
         raise _told(logical_id, failure) from failure
-    if old is not None and resource_json["Type"] in GO_IN_CLEAN_UP:
-        everything._delete_resource(old, resource_json)
+    if old is not None and resource_json["Type"] in GO_IN_CLEAN_UP and not is_kept:
+        _at_the_end(resources, old, resource_json)
     return made
 
 
@@ -182,6 +183,7 @@ def _roll_back(
 ) -> None:
     """Update to the template before; what was added goes. Errors: RollbackFailed, with both."""
     everything: Any = resources
+    everything.__dict__["rolls_back"] = True
     try:
         with warnings.catch_warnings():  # moto: what was never made cannot be deleted
             warnings.simplefilter("ignore")
@@ -189,11 +191,26 @@ def _roll_back(
     except Exception as second:  # noqa: BLE001 - whatever it is, both are told
         said = f"UPDATE_ROLLBACK_FAILED: {second}; the update had failed: {failure}"
         raise RollbackFailed(message=said) from failure
+    finally:
+        del everything.__dict__["rolls_back"]
     for added in everything._parsed_resources.keys() - known:
         del everything._parsed_resources[added]
 
 
 def _delete_resource(resources: ResourceMap, old: Any, resource_json: Properties) -> None:
+    """What an update has removed from the template, or what a way back takes away again.
+
+    Source: CloudFormation reference, "DeletionPolicy attribute": what is Retain stays in both
+    cases, and RetainExceptOnCreate goes with the deployment that made it and failed.
+    """
+    kept = ["Retain"]
+    if not resources.__dict__.get("rolls_back"):
+        kept.append("RetainExceptOnCreate")
+    if resource_json.get("DeletionPolicy") not in kept:
+        _at_the_end(resources, old, resource_json)
+
+
+def _at_the_end(resources: ResourceMap, old: Any, resource_json: Properties) -> None:
     """In an update at its end, since it may fail."""
     clean_up = resources.__dict__.get("clean_up")
     if clean_up is not None:

@@ -257,6 +257,11 @@ FAULTS = [
     (earlier_cluster, "leftovers", "the log group /tidegate/demo/planner is there"),
     (earlier_cluster, "leftovers", "of an earlier cluster arn:aws:s3:::tidegate-demo-digests"),
     (stuck_stack, "stacks", "tidegate-demo-data is ROLLBACK_FAILED: no update is possible"),
+    (
+        *(stuck_stack, "stacks"),
+        "update-termination-protection --no-enable-termination-protection --stack-name "
+        "tidegate-demo-data && aws cloudformation delete-stack --stack-name tidegate-demo-data",
+    ),
 ]
 
 

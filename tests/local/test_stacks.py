@@ -112,6 +112,46 @@ def test_a_stack_that_could_not_be_made_takes_no_update(cloud: LocalCloud):
     formation.client.delete_stack(StackName=formation.name)
 
 
+@pytest.mark.parametrize(
+    ("policy", "is_left"),
+    [("Delete", False), ("RetainExceptOnCreate", False), ("Retain", True)],
+)
+def test_what_a_first_deployment_that_fails_leaves(cloud: LocalCloud, policy: str, is_left: bool):
+    formation, before = Formation(cloud), queues(cloud)
+    kept = {**queue(30), "DeletionPolicy": policy}
+    formation.propose("CREATE", Queue=kept, Broken=BROKEN)
+
+    assert formation.execute()["StackStatus"] == "ROLLBACK_COMPLETE"
+    formation.client.delete_stack(StackName=formation.name)
+
+    left = queues(cloud) - before
+    assert bool(left) is is_left
+    forget(cloud, left)
+
+
+@pytest.mark.parametrize("policy", ["Delete", "RetainExceptOnCreate", "Retain"])
+def test_what_an_update_takes_out_of_a_stack(made: Formation, cloud: LocalCloud, policy: str):
+    before = queues(cloud)
+    made.propose("UPDATE", Queue=queue(30), More={**queue(40), "DeletionPolicy": policy})
+    assert made.execute()["StackStatus"] == "UPDATE_COMPLETE"
+
+    made.propose("UPDATE", Queue=queue(30))
+    assert made.execute()["StackStatus"] == "UPDATE_COMPLETE"
+
+    left = queues(cloud) - before
+    assert bool(left) is (policy != "Delete")
+    forget(cloud, left)
+
+
+def queues(cloud: LocalCloud) -> set[str]:
+    return set(cloud.client("sqs").list_queues().get("QueueUrls", ()))
+
+
+def forget(cloud: LocalCloud, urls: set[str]) -> None:
+    for each in urls:
+        cloud.client("sqs").delete_queue(QueueUrl=each)
+
+
 def test_a_rollback_that_fails_says_so_and_takes_no_update(cloud: LocalCloud):
     """What the template before referred to has gone meanwhile."""
     formation, ssm = Formation(cloud), cloud.client("ssm")

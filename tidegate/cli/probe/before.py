@@ -38,16 +38,21 @@ def _stacks(file: ClusterFile, account: Account) -> Found:
     """The stacks are not there yet, or in a state from which they can be deployed."""
     client = account.clients("cloudformation")
     images = (f"tidegate-{file.cluster.name}-images",) if file.images else ()
+    kept, _ = stack_names(file)
     for name in (*stack_names(file), *images):
         state = stack_state(client, name)
         if state:
-            yield from _stuck(name, state)
+            yield from _stuck(name, state, is_protected=name == kept)
 
 
-def _stuck(name: str, state: StackState) -> Iterator[Problem | Note]:
+def _stuck(name: str, state: StackState, *, is_protected: bool) -> Iterator[Problem | Note]:
+    """CDK's command line deletes what could not be made, but not what it has protected before."""
     said = f"{name} is {state.status}" + (f" ({state.reason})" if state.reason else "")
     if state.status in _DELETED_FIRST:
-        do = f"delete it first: aws cloudformation delete-stack --stack-name {name}"
+        unprotect = "update-termination-protection --no-enable-termination-protection"
+        commands = ((unprotect,) if is_protected else ()) + ("delete-stack",)
+        of_stack = (f"aws cloudformation {each} --stack-name {name}" for each in commands)
+        do = f"delete it first: {' && '.join(of_stack)}"
         yield Problem((), f"{said}: no update is possible, {do}")
     elif state.status in _FOUND_STUCK:
         do = "resolve what it names, then `continue-update-rollback` or `delete-stack`"
