@@ -7,13 +7,13 @@ import pytest
 
 from tests.cdk.made import Properties, Stack, dev_file, joined, synthesized
 
-OFFICE = "203.0.113.0/24"
+OFFICE, ONE = "203.0.113.0/24", "198.51.100.7"
 
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Stack:
     file = dev_file(
-        login={"count": "2", "instance_type": "m6i.xlarge", "ssh_from": [OFFICE]},
+        login={"count": "2", "instance_type": "m6i.xlarge", "ssh_from": [OFFICE, ONE]},
         hooks={"on_login_configured": [{"source": "s3://bucket/login.sh"}]},
     )
     return synthesized(tmp_path_factory.mktemp("login"), file)["tidegate-dev"]
@@ -72,7 +72,9 @@ def test_ssh_is_open_to_the_networks_that_the_file_names_alone(stack: Stack) -> 
     ]
     group = stack.logical_id("NetworkLoginGroup", "AWS::EC2::SecurityGroup")
 
-    assert from_outside == [(OFFICE, 22, 22, {"Fn::GetAtt": [group, "GroupId"]})]
+    to = (22, 22, {"Fn::GetAtt": [group, "GroupId"]})
+    # EC2 API reference, IpRange: a single address has the prefix length /32.
+    assert from_outside == [(OFFICE, *to), (f"{ONE}/32", *to)]
 
 
 def test_they_are_started_and_stopped_with_the_head(stack: Stack) -> None:

@@ -9,6 +9,7 @@ import moto
 import pytest
 from pydantic import TypeAdapter
 
+from tests.wire.cluster_files import good, load
 from tidegate.wire.arns import foreign_arns, partition_of
 from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.names import Zone
@@ -30,6 +31,16 @@ def test_every_region_is_of_the_partition_that_aws_says():
     said = {region: known.get_partition_for_region(region) for region in REGIONS}
 
     assert {region: partition_of(region) for region in REGIONS} == said
+
+
+def test_ranges_of_addresses_are_written_as_ec2_takes_them(tmp_path: Path):
+    """With the length of their prefix: EC2 refuses a bare address and a mask."""
+    network = {"cidr": "10.20.0.0/255.255.0.0"}
+
+    file = load(tmp_path, good({"network": network, "login": {"ssh_from": ["198.51.100.7"]}}))
+
+    assert file.login
+    assert (file.network.cidr, file.login.ssh_from) == ("10.20.0.0/16", ("198.51.100.7/32",))
 
 
 def test_arns_that_lead_back_to_themselves_end():

@@ -67,11 +67,11 @@ class Metrics(StrEnum):
 
 
 def _range(value: str) -> str:
+    """As EC2 takes it: with the length of its prefix, never with a mask."""
     try:
-        IPv4Network(value)
+        return str(IPv4Network(value))
     except ValueError as error:
         raise ValueError(f"must be an IPv4 network like 10.0.0.0/16: {error}") from error
-    return value
 
 
 def _cidr(value: str) -> str:
@@ -83,7 +83,7 @@ def _cidr(value: str) -> str:
         )
     if not any(network.subnet_of(each) for each in PRIVATE):
         raise ValueError(f"{value} is not a private network like 10.0.0.0/16")
-    return value
+    return str(network)
 
 
 def _endpoint(value: str) -> str:

@@ -15,13 +15,14 @@ _SHORTEST_PREFIX = 8
 
 
 def _source(value: str) -> str:
+    """With its prefix length, which EC2 asks for (API reference, IpRange): /32 of one address."""
     try:
         found = IPv4Network(value)
     except ValueError as error:
         raise ValueError(f"must be an IPv4 network like 203.0.113.0/24: {error}") from error
     if found.prefixlen < _SHORTEST_PREFIX:
         raise ValueError(f"{value} is nearly everybody; name the networks that people come from")
-    return value
+    return str(found)
 
 
 class LoginModel(Section):
