@@ -179,7 +179,7 @@ def tar_of(entries: Mapping[str, str | bytes]) -> bytes:
     return packed.getvalue()
 
 
-def _kind_first(entry: tuple[str, object]) -> tuple[str, str]:
-    """What is alike stands together: an archive of it is smaller."""
-    name = entry[0]
-    return PurePath(name).suffix, name
+def _kind_first(entry: tuple[str, str | bytes]) -> tuple[str, int, str]:
+    """What is alike stands together, the longest first: an archive of it is smaller."""
+    name, content = entry
+    return PurePath(name).suffix, -len(content), name

@@ -77,10 +77,11 @@ def image_component(values: ImageValues, *, in_s3: bool = False) -> dict[str, ob
     document is small enough for a request; else they are in it.
     """
     bundle = node_bundle()
+    folder = f"mkdir -p {Path(ARCHIVE_AT).parent}"
     unpacked = (f"gzip -df {_FETCHED_AT}",) if in_s3 else ()
+    fetched = _step("folder", 60, (folder,)), _fetched()
     steps = [
-        _step("folder", 60, (f"mkdir -p {Path(ARCHIVE_AT).parent}",)),
-        _fetched() if in_s3 else _step("archive", 60, _written(bundle)),
+        *(fetched if in_s3 else (_step("archive", 60, (folder, *_written(bundle))),)),
         _step("unpack", 60, (*unpacked, _has(bundle), _told(_settings(values)), *_UNPACK)),
         *(
             _step(each.name, _bound_s(each), (f"{_FOLDER}/boot.sh stage {each.name}",))
@@ -156,8 +157,8 @@ def _bound_s(stage: Stage) -> int:
     return int(stage.time_limit_s) + int(stage.wait_s) + 60
 
 
-# Source: xz(1), lc and pb.
-_FOR_TEXT = {"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 4, "lp": 0, "pb": 0}
+# Source: xz(1), pb.
+_FOR_TEXT = {"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "pb": 0}
 
 
 def _written(bundle: Bundle) -> tuple[str, ...]:
@@ -229,10 +230,12 @@ def _each_is_there(asked: str, names: Iterable[str]) -> str:
 
 
 def _step(name: str, timeout_s: int, commands: tuple[str, ...]) -> Step:
+    """Its commands are one script, whose exit code is that of the last."""
+    stops = ("set -e",) if len(commands) > 1 else ()
     return {
         "name": name,
         "action": "ExecuteBash",
         "timeoutSeconds": timeout_s,
         "onFailure": "Abort",
-        "inputs": {"commands": ["set -e", *commands]},
+        "inputs": {"commands": [*stops, *commands]},
     }

@@ -75,7 +75,6 @@ def test_its_stages_are_the_boot_s_own_in_their_order():
     assert "\nDRIVER_BRANCH=580\n" in told
     assert list(steps(VALUES, "build")) == [
         *(
-            "folder",
             "archive",
             "unpack",
             "quiesce",
