@@ -14,8 +14,14 @@ LIB = """
 RUN_DIR={folder} GPUS=0 GPU_FACTS= LAYOUT= EFA=0 GRES=gpu WRONG_CONFIGURATION=78
 console() {{ echo "$*" >>{folder}/console; }}
 put_file() {{ cat >"$1"; }}
+sleep() {{ echo "$1" >>{folder}/slept; }}
 """
-# All but the root disk, of which no machine has enough.
+# What the root disk has free, in GiB, look by look; the last line goes on.
+DF = """#!/bin/sh
+sed -n 1p {folder}/free
+[ $(wc -l <{folder}/free) = 1 ] || sed -i 1d {folder}/free
+"""
+# All but the root disk.
 OTHERS = ("efa", "shared", "scratch", "owner_rule", "files_rule", "neurons", "clock", "kernel")
 IGNORED = "".join(f"{each} ignore\n" for each in OTHERS)
 
@@ -26,7 +32,12 @@ def run(folder: Path, own: str, *command: str) -> subprocess.CompletedProcess[st
         shutil.copytree(FOLDER, files)
         shutil.copy(NODE_FINDINGS, files / "findings")
         (folder / "lib.sh").write_text(LIB.format(folder=folder))
-    env = {**os.environ, "HEALTH_ACTIONS": IGNORED + own, "MIN_FREE_GIB": "99999999"}
+        (folder / "df").write_text(DF.format(folder=folder))
+        (folder / "df").chmod(0o755)
+    if not (folder / "free").exists():
+        has_free(folder, 3)
+    path = f"{folder}:{os.environ['PATH']}"
+    env = {**os.environ, "HEALTH_ACTIONS": IGNORED + own, "PATH": path}
     return subprocess.run(
         ["bash", *command], cwd=folder, env=env, capture_output=True, text=True, check=False
     )
@@ -38,6 +49,10 @@ def periodic(folder: Path, own: str) -> tuple[str, str]:
     done = run(folder, own, "files/health-check.sh", "periodic")
     assert (done.returncode, done.stderr) == (0, "")
     return text_of(sick), text_of(console)
+
+
+def has_free(folder: Path, *looks: int) -> None:
+    (folder / "free").write_text("".join(f"{each}G\n" for each in looks))
 
 
 def text_of(file: Path) -> str:
@@ -76,3 +91,69 @@ def test_the_gate_lets_pass_what_a_site_has_told(tmp_path: Path, own: str, code:
 
     assert done.returncode == code
     assert ("GiB free on the root disk" in done.stdout) == (own != "disk ignore")
+
+
+def test_what_the_same_check_does_not_find_again_drains_nobody(tmp_path: Path) -> None:
+    has_free(tmp_path, 3, 50)
+
+    sick, console = periodic(tmp_path, "")
+
+    assert sick == ""
+    assert console == (
+        "health: disk: 3 GiB free on the root disk, of 10 that a node needs (root_gib) (degraded;"
+        " remedy: replace), and not 10 s later; the node goes on\n"
+    )
+    assert text_of(tmp_path / "slept") == "10\n"
+
+
+def test_what_comes_and_goes_drains_with_its_second_time_in_an_hour(tmp_path: Path) -> None:
+    for _ in range(2):
+        has_free(tmp_path, 3, 50)
+        sick, _ = periodic(tmp_path, "")
+
+    assert sick.startswith("disk: 3 GiB")
+
+
+def test_after_an_hour_the_same_is_asked_again(tmp_path: Path) -> None:
+    for _ in range(2):
+        has_free(tmp_path, 3, 50)
+        sick, _ = periodic(tmp_path, "")
+        passed = tmp_path / "passed-disk"
+        os.utime(passed, (passed.stat().st_mtime - 3700,) * 2)
+
+    assert sick == ""
+
+
+def test_a_retest_that_cannot_tell_mends_nothing(tmp_path: Path) -> None:
+    """As one that runs into its time limit, of a GPU that answers no more."""
+    run(tmp_path, "", "-c", "true")
+    with (tmp_path / "files" / "checks.sh").open("a") as checks:
+        checks.write(
+            "check_disk() { [[ ! -e asked ]] || return 2; touch asked; echo full; return 1; }"
+        )
+
+    sick, _ = periodic(tmp_path, "")
+
+    assert sick.startswith("disk: full")
+
+
+def test_what_was_found_late_is_told_before_slurm_ends_the_program(tmp_path: Path) -> None:
+    """Of the 60 s that it has, 30 are gone, as where a folder does not answer."""
+    has_free(tmp_path, 3, 50)
+    run(tmp_path, "", "-c", "true")
+    with (tmp_path / "lib.sh").open("a") as lib:
+        lib.write("SECONDS=30\n")
+
+    sick, _ = periodic(tmp_path, "")
+
+    assert sick.startswith("disk: 3 GiB")
+
+
+@pytest.mark.parametrize(("looks", "code"), [((3, 50), 0), ((3, 3), 78)])
+def test_the_gate_asks_once_more_too(tmp_path: Path, looks: tuple[int, ...], code: int) -> None:
+    has_free(tmp_path, *looks)
+
+    done = run(tmp_path, "", "-euc", "source ./lib.sh; source files/health.sh; gate")
+
+    assert done.returncode == code
+    assert text_of(tmp_path / "slept") == "10\n"

@@ -31,6 +31,13 @@ gpu_column() {
     [[ -n ${GPU_FACTS:-} ]] && awk -F', *' -v number="$1" '{print $number}' <<<"$GPU_FACTS"
 }
 
+# retest CHECK: whether the same check, a while later and with new facts, finds nothing any more.
+retest() {
+    sleep 10
+    ((GPUS == 0)) || check_facts || return
+    "check_$1"
+} >/dev/null
+
 check_pci() {
     local seen
     seen=$(lspci -n -d 10de: | grep -cE ' 030[02]:' || true)
