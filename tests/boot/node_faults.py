@@ -27,6 +27,7 @@ HEALING_PORT = 5002
 TAMPERED_KEY = "tampered.tgz"
 LOCAL_BIN = Path(__file__).parents[2] / "local" / "bin"
 STATE = "/etc/local-gpu"
+TO_TEST = "/var/lib/tidegate/to-test"
 ENROOT = "/etc/enroot/enroot.conf.d/tidegate.conf"
 KERNEL_LOG = "/etc/local-kernel-log"
 XID = "NVRM: Xid (PCI:0000:00:1e): {}, pid=1, name=x\n"
@@ -251,6 +252,11 @@ FAULTS = {
     "ecc": Fault("2 uncorrected ECC errors", {STATE: "ecc.errors.uncorrected.volatile.total=2"}),
     "row_remap": Fault("rows of memory could not be remapped", {STATE: "remapped_rows.failure=1"}),
     "slowed_down": Fault("slowed down", {STATE: "clocks_event_reasons.hw_slowdown=Active"}),
+    "memory_is_bad": Fault(
+        "dcgmi diag -r memory ended with 205 after the reboot for xid: Xid 48",
+        {TO_TEST: "xid: Xid 48\n", "/usr/bin/dcgmi": "#!/bin/sh\nexit 205\n"},
+    ),
+    "memory_is_well": Fault("", {TO_TEST: "xid: Xid 48\n", "/usr/bin/dcgmi": "#!/bin/sh\n"}),
     "fatal_xid": Fault("Xid 79: GPU has fallen off the bus", {KERNEL_LOG: XID.format(79)}),
     "harmless_xid": Fault("", {KERNEL_LOG: XID.format(31) + XID.format(63) + SXID}),
     "old_driver": Fault("driver 580.65.06; a10g needs 595.10", values=shaped(min_driver="595.10")),

@@ -86,8 +86,8 @@ def test_each_check_of_the_table_is_there_and_each_check_is_in_the_table() -> No
         (
             "boot",
             4,
-            "pci gpus facts driver ecc rows throttle fabric fabric_state mig kernel neurons efa"
-            " shared disk owner_rule files_rule clock",
+            "pci gpus facts driver ecc rows throttle fabric fabric_state mig diag kernel neurons"
+            " efa shared disk owner_rule files_rule clock",
         ),
     ],
 )

@@ -48,7 +48,8 @@ def watching(folder: Path, place: str = "") -> Iterator[None]:
         for name, text in stand_ins:
             (folder / name).write_text(text.format(folder=folder))
             (folder / name).chmod(0o755)
-    env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+    path = f"{folder}:{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path, "TO_TEST": str(folder / "kept" / "to-test")}
     watch = subprocess.Popen(
         ["bash", str(files / "health-watch.sh")], env=env, start_new_session=True
     )
@@ -149,3 +150,18 @@ def test_a_drain_says_below_which_network_node_of_ec2_s_it_is(
 
     (asked,) = lines_of(tmp_path / "asked")
     assert asked.endswith(f"(fatal; NVIDIA's remedy: {said}")
+
+
+def test_what_only_a_test_shows_to_be_mended_is_noted_for_the_next_boot(tmp_path: Path) -> None:
+    noted = tmp_path / "kept" / "to-test"
+    with watching(tmp_path):
+        says(tmp_path, XID.format(79))
+        assert wait_for(lambda: lines_of(tmp_path / "asked"))
+        assert not noted.exists()
+
+        says(tmp_path, XID.format(79), XID.format(48))
+        assert wait_for(noted.exists)
+
+    assert noted.read_text() == (
+        "xid: Xid 48: Double bit ECC error (fatal; NVIDIA's remedy: reset, then a test)\n"
+    )

@@ -24,6 +24,8 @@ EXT4-fs error
 Remounting filesystem read-only
 efa 0
 infiniband '
+# What a reboot is for that a test is to follow: see check_diag.
+readonly TO_TEST=${TO_TEST:-/var/lib/tidegate/to-test}
 readonly DISKS=${RUN_DIR:-/run/tidegate}/disks
 declare -A ACTIONS=() SEVERITIES=() WORDS=() OWN=() KIND_OF=()
 readonly -A KINDS=([store]=' (instance store)' [root]=' (disk of the system)' [efa]='' [any]='')

@@ -36,6 +36,7 @@ below() {
 
 drain() {
     console "health: $1"
+    [[ $1 != *', then a test)' ]] || { mkdir -p "${TO_TEST%/*}" && echo "$1" >"$TO_TEST"; }
     until is_kept; do
         timeout 10 scontrol update nodename="$INSTANCE_ID" state=drain reason="tidegate-health: ${1%)}$(below))" || {
             sleep 1
