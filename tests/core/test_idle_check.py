@@ -214,24 +214,6 @@ def test_a_node_that_passes_is_not_checked_for_a_week_and_the_hours_are_counted(
     ]
 
 
-FAILS = {
-    "fails": (ended("FAILED", exit_code=3), "ended with exit code 3"),
-    "hangs": (ended("TIMEOUT"), "ran into its time limit of 15 min"),
-    "eats": (ended("OUT_OF_MEMORY", exit_code=1), "ran out of memory"),
-}
-
-
-@pytest.mark.parametrize("how", FAILS)
-def test_a_node_that_fails_is_drained_in_the_checks_name(how):
-    found, words = FAILS[how]
-
-    made = plan(world(state=RUNS, told=[found]))
-
-    (order,) = orders(made, OrderKind.DRAIN)
-    assert (order.names, order.text) == (("i-1",), f"{FOUND}: job 77 {words}")
-    assert said(made)[0][0] == "idle-check-failed"
-
-
 def test_it_is_drained_again_until_slurm_shows_it_and_no_other_is_checked_meanwhile():
     sick = SickNode("i-1", f"{FOUND}: job 77 ended with exit code 3", NOW_S - 300, NOW_S - 90)
     state = IdleChecks(number=1, sick=sick)

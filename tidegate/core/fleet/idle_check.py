@@ -1,8 +1,9 @@
 """The site's check of idle nodes: what became of the one that a pool has asked for.
 
-A node that does not pass is drained in the check's own name, as other software would drain it: so
-it is believed of a share of the pool only, and the node is rebooted or replaced like any other. A
-check that does not run says nothing of the node.
+A node that does not pass is checked once more, before all others. Where it fails again it is
+drained in the check's own name, as other software would drain it: so it is believed of a share of
+the pool only, and the node is rebooted or replaced like any other. A check that does not run says
+nothing of the node.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +30,7 @@ from tidegate.core.model.idle_check import (
     UNTESTED,
     AskedCheck,
     CheckedNode,
+    FailedOnce,
     IdleCheck,
     IdleChecks,
     PairChecks,
@@ -61,6 +63,7 @@ SICK_S = 3600.0
 AT_ONCE_S = 0.0
 
 FAILS, PASSES, MISSES = "idle-check-failed", "idle-check-passed", "idle-check-missed"
+FAILS_ONCE = "idle-check-failed-once"
 
 
 def idle_check_of(snapshot: Snapshot, pool: str) -> IdleCheck | None:
@@ -106,11 +109,13 @@ def due_since_s(
     history: PoolHistory, member: Member, check: IdleCheck, *, is_pair: bool = False
 ) -> float:
     """When the node's next check is due. A node that was never checked was new at its launch. One
-    that was rebooted for what only a test shows to be mended comes before all others.
+    that has failed its last check, or was rebooted for what only a test shows to be mended, comes
+    before all others.
     """
     state = history.idle_checks or IdleChecks()
     last_s = state.last_s(member.instance_id, is_pair=is_pair)
-    if not is_pair and _is_doubtful(history, member, last_s):
+    is_suspect = state.failure(member.instance_id) is not None
+    if not is_pair and (is_suspect or _is_doubtful(history, member, last_s)):
         return AT_ONCE_S
     every_s = check.pair.every_s if is_pair and check.pair else check.every_s
     return (member.launched_at_s if last_s is None else last_s) + every_s
@@ -142,7 +147,11 @@ def with_idle_checks(
         shown = [there[name].node for name in after.asked.nodes if name in there]
         after = _seen(after, after.asked, check, snapshot, [each for each in shown if each])
     known = {each.instance_id for each in ours}
-    after = replace(after, nodes=tuple(each for each in after.nodes if each.instance_id in known))
+    after = replace(
+        after,
+        nodes=tuple(each for each in after.nodes if each.instance_id in known),
+        failed=tuple(each for each in after.failed if each.instance_id in known),
+    )
     after = with_verdict(after, check, known, snapshot.now_s)
     return history if after == state else replace(history, idle_checks=after)
 
@@ -160,6 +169,9 @@ def told(before: PoolHistory, after: PoolHistory) -> tuple[str, str] | None:
         return MISSES, f"the idle check on {nodes} did not run: {runs.said}"
     if is_pair and (failed := failed_now(was.pairs, now.pairs)):
         return PAIR_FAILS, f"{nodes} failed the check of pairs: {failed}; {NOT_KNOWN}"
+    failure = None if is_pair else now.failure(was.asked.node)
+    if failure and failure not in was.failed:
+        return FAILS_ONCE, f"{nodes} did not pass: {failure.said}; it is checked once more"
     if now.last_s(was.asked.node, is_pair=is_pair) != was.last_s(was.asked.node, is_pair=is_pair):
         used = f"{now.gpu_hours:.2f} GPU-hours of today's budget are used in the pool"
         passed = "have passed the check of pairs" if is_pair else "has passed the idle check"
@@ -231,8 +243,11 @@ def _seen(
         if asked.is_pair:
             return replace(ended, pairs=with_passed(ended.pairs, asked.nodes, now_s))
         done = CheckedNode(asked.node, now_s)
-        others = (each for each in state.nodes if each.instance_id != asked.node)
-        return replace(ended, nodes=(*others, done), missed=0, said="", rests_until_s=0.0)
+        others = _without(state, asked.node)
+        nodes = (*others.nodes, done)
+        return replace(
+            ended, nodes=nodes, failed=others.failed, missed=0, said="", rests_until_s=0.0
+        )
     if job.state in NOT_RUN:
         said = f"job {job.job_id} ended as {job.state}"
         if job.state == REFUSED:
@@ -292,15 +307,26 @@ def _failed(
         how = f"ran into its time limit of {span(check.limit_s(is_pair=asked.is_pair))}"
     elif job.state == "OUT_OF_MEMORY":
         how = "ran out of memory"
-    if asked.is_pair:
-        ended = _ended(state, asked, check, now_s)
-        said = f"job {job.job_id} {how}"
-        return replace(ended, pairs=with_failed(ended.pairs, asked.nodes, said, now_s))
-    sick = SickNode(asked.node, f"{FOUND}: job {job.job_id} {how}", now_s, now_s)
-    # As if it had never been checked: once it takes jobs again it is the first to be.
-    others = tuple(each for each in state.nodes if each.instance_id != asked.node)
+    said = f"job {job.job_id} {how}"
     ended = _ended(state, asked, check, now_s)
-    return replace(ended, sick=sick, nodes=others, missed=0, said="")
+    if asked.is_pair:
+        return replace(ended, pairs=with_failed(ended.pairs, asked.nodes, said, now_s))
+    # As if it had never been checked: once it takes jobs again it is the first to be.
+    others = _without(state, asked.node)
+    ended = replace(ended, nodes=others.nodes, failed=others.failed, missed=0, said="")
+    first = state.failure(asked.node)
+    if first is None:
+        return replace(ended, failed=(*others.failed, FailedOnce(asked.node, said)))
+    return replace(ended, sick=SickNode(asked.node, f"{FOUND}: {first.said}, {said}", now_s, now_s))
+
+
+def _without(state: IdleChecks, name: str) -> IdleChecks:
+    """With nothing of the node's last check."""
+    return replace(
+        state,
+        nodes=tuple(each for each in state.nodes if each.instance_id != name),
+        failed=tuple(each for each in state.failed if each.instance_id != name),
+    )
 
 
 def _missed(

@@ -95,8 +95,16 @@ class CheckedNode:
 
 
 @frozen
+class FailedOnce:
+    """A node that did not pass its last check. It takes jobs, and is the next to be checked."""
+
+    instance_id: str  #: the node
+    said: str  #: how the check ended
+
+
+@frozen
 class SickNode:
-    """A node that did not pass, as long as Slurm does not show it drained."""
+    """A node that did not pass twice, as long as Slurm does not show it drained."""
 
     instance_id: str  #: the node
     said: str  #: how the check ended
@@ -137,12 +145,17 @@ class IdleChecks:
     gpu_hours: float = 0.0  #: what checks used that ended in it
     number: int = 0  #: how many were asked for
     asked: AskedCheck | None = None  #: the one that waits or runs; null: none
+    failed: tuple[FailedOnce, ...] = ()  #: who did not pass its last check, and has another
     sick: SickNode | None = None  #: who did not pass and takes jobs still; null: nobody
     missed: int = 0  #: how many in a row did not run, or could not test
     rests_until_s: float = 0.0  #: none is asked for before, since such ones did not run
     said: str = ""  #: why the last one did not run; empty: it did
     nodes: tuple[CheckedNode, ...] = ()  #: who was checked, of the nodes that are there
     pairs: PairChecks = PairChecks()  #: the same of pairs
+
+    def failure(self, instance_id: str) -> FailedOnce | None:
+        """Of its last check; None: it passed that, or had none."""
+        return next((each for each in self.failed if each.instance_id == instance_id), None)
 
     def last_s(self, instance_id: str, *, is_pair: bool = False) -> float | None:
         """When the node was checked last, alone or with another; None: it was not."""

@@ -1,0 +1,71 @@
+"""A node that does not pass the site's check has another, and is drained where it fails again."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.core.reading import orders
+from tests.core.test_drift import learns
+from tests.core.test_idle_check import MISSES, RUNS, after, checked, ended, said, world
+from tests.make import NOW_S
+from tidegate.core.model.idle_check import DAY_S, FOUND, CheckedNode, FailedOnce
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.planner import plan
+
+FAILS = {
+    "fails": (ended("FAILED", exit_code=3), "ended with exit code 3"),
+    "hangs": (ended("TIMEOUT"), "ran into its time limit of 15 min"),
+    "eats": (ended("OUT_OF_MEMORY", exit_code=1), "ran out of memory"),
+}
+
+
+SUSPECT = replace(RUNS, failed=(FailedOnce("i-1", "job 70 ended with exit code 3"),))
+
+
+@pytest.mark.parametrize("how", FAILS)
+def test_a_node_that_fails_takes_jobs_and_is_checked_once_more_before_all_others(how):
+    found, words = FAILS[how]
+    ages = [9 * DAY_S, 90 * DAY_S]
+
+    made = plan(world(ages, state=RUNS, told=[found]))
+
+    assert orders(made, OrderKind.DRAIN) == []
+    state = learns(made)[-1].idle_checks
+    assert state is not None
+    assert state.failed == (FailedOnce("i-1", f"job 77 {words}"),)
+    assert (state.sick, state.gpu_hours) == (None, 0.0667)
+    assert said(made)[0] == (
+        "idle-check-failed-once",
+        f"pool t4: i-1 did not pass: job 77 {words}; it is checked once more",
+    )
+    assert checked(plan(world(ages, replace(state, asked=None)))) == ["i-1"]
+
+
+@pytest.mark.parametrize("how", FAILS)
+def test_a_node_that_fails_again_is_drained_in_the_checks_name(how):
+    found, words = FAILS[how]
+
+    made = plan(world(state=SUSPECT, told=[found]))
+
+    (order,) = orders(made, OrderKind.DRAIN)
+    both = f"job 70 ended with exit code 3, job 77 {words}"
+    assert (order.names, order.text) == (("i-1",), f"{FOUND}: {both}")
+    assert said(made)[0][0] == "idle-check-failed"
+    assert after(world(state=SUSPECT, told=[found])).failed == ()
+
+
+def test_a_node_that_passes_the_second_time_is_good():
+    state = after(world(state=SUSPECT, told=[ended("COMPLETED")]))
+
+    assert (state.failed, state.sick) == ((), None)
+    assert state.nodes == (CheckedNode("i-1", NOW_S),)
+
+
+@pytest.mark.parametrize("how", ["cancelled", "could not test", "no program"])
+def test_a_second_check_that_tests_nothing_mends_nothing(how):
+    assert after(world(state=SUSPECT, told=[MISSES[how]])).failed == SUSPECT.failed
+
+
+def test_who_is_gone_is_no_suspect():
+    gone = replace(SUSPECT, asked=None, failed=(FailedOnce("i-9", "x"),))
+    assert after(world(state=gone)).failed == ()
