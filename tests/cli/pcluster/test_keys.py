@@ -135,7 +135,7 @@ def examples() -> Iterator[dict[str, Any]]:
     other = deepcopy(full)
     del other["SharedStorage"][1]
     yield other
-    for name in ("images.yaml", "linked.yaml", "people.yaml"):
+    for name in ("images.yaml", "linked.yaml", "people.yaml", "storage.yaml"):
         yield yaml.safe_load((HERE / "files" / name).read_text())
 
 

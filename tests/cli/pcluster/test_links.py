@@ -11,8 +11,6 @@ from tests.cli.pcluster.imported import FILES, PLACES, accepted, codes, good, ru
 from tidegate.cli.main import app
 from tidegate.wire.data_repositories import FileEvent
 
-IMAGE = {"image": "ami-0123456789abcdef0"}
-
 
 def of(tmp_path: Path, *options: str, **settings: Any) -> Result:
     """An import of `linked.yaml` with other settings of its Lustre; None: not said."""
@@ -76,7 +74,7 @@ def test_import_path_is_a_folder_of_the_same_name(tmp_path: Path):
 def test_a_bucket_without_a_prefix_is_the_whole_file_system(tmp_path: Path, policy, events):
     where = {"ImportPath": "s3://sets", "ExportPath": "s3://sets", "AutoImportPolicy": policy}
 
-    lustre = good(of(tmp_path, **where), image=IMAGE["image"]).lustre
+    lustre = good(of(tmp_path, **where)).lustre
 
     assert lustre
     (link,) = lustre.data_repositories

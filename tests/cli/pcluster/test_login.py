@@ -58,3 +58,17 @@ def test_a_pool_without_machines_does_not_count(tmp_path: Path):
     assert written(done)["login"]["zone"] == "us-east-1c"
     assert "subnet-0a1b2c3e" not in written(done)["network"]["subnets"].values()
     assert "to fill in: login.zone: the zone of subnet-0a1b2c3f" in open_ended.stderr
+
+
+def test_networks_that_only_a_list_of_aws_names_are_asked_for(tmp_path: Path):
+    done = of(tmp_path, "  Ssh: {AllowedIps: pl-0a1b2c3d}\n", "")
+
+    assert codes(done) == {"login-nodes"}
+    assert "pl-0a1b2c3d is a list of networks: name them in login.ssh_from" in done.stderr
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_several_have_no_load_balancer_before_them(tmp_path: Path, count: int):
+    done = of(tmp_path, "  Ssh: {AllowedIps: 192.0.2.0/24}\n", f", Count: {count}")
+
+    assert ("Pools[login]: no load balancer is before them" in done.stderr) == (count > 1)

@@ -157,13 +157,11 @@ def test_every_lustre_that_is_there_comes_along_beside_a_new_one(tmp_path: Path)
         {"directory": "/old-home", "lustre": "fs-0a1b2c3e", **gaps},
         {"directory": "/newer", "lustre": None, **gaps},
     ]
-    assert (
-        "to fill in: file_systems[2].lustre: the id of one that you make (aws fsx"
-        " create-file-system), or of the one that the old cluster made for newer and leaves"
-        " (DeletionPolicy: Retain)"
-    ) in done.stderr
+    said = "file_systems[2].lustre: the old cluster's, with DeletionPolicy: Retain for newer ("
+    assert f"to fill in: {said}`aws cloudformation list-stack-resources" in done.stderr
     assert written(done)["lustre"]["directory"] == "/fsx"
-    assert "to fill in: file_systems[1].mount_name: the mount name of fs-0a1b2c3e" in done.stderr
+    said = "file_systems[1].mount_name: that of fs-0a1b2c3e: `aws fsx describe-file-systems"
+    assert f"to fill in: {said}" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -192,16 +190,6 @@ def test_homes_on_another_server_are_a_gap_beside(tmp_path: Path):
 
     assert written(ran)["file_systems"] == [{"directory": "/old-home", "nfs": None}]
     assert "to fill in: file_systems[0].nfs: host:/path of fsvol-0a1b2c3d" in ran.stderr
-
-
-def test_lustre_asks_for_an_image_that_has_its_client(tmp_path: Path):
-    """ParallelCluster's images have it, AWS's do not: no node would join."""
-    file = changed(tmp_path, "Scheduling:", HOME.format("FsxLustre").replace("/home", "/fsx"))
-
-    done = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
-
-    assert written(done)["image"] is None
-    assert "to fill in: image: one of yours with FSx for Lustre's client" in done.stderr
 
 
 @pytest.mark.parametrize(

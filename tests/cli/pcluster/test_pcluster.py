@@ -27,9 +27,11 @@ def test_what_parallelcluster_does_not_say_is_to_be_filled_in():
 
     assert done.exit_code == 3
     assert done.stderr.splitlines() == [
-        "to fill in: network.vpc: the VPC of subnet-0a1b2c3d, or say --vpc",
-        "to fill in: network.subnets: the zone of each of subnet-0a1b2c3d, or say --zone"
-        " SUBNET=ZONE",
+        "to fill in: network.vpc: say --vpc, as `aws ec2 describe-subnets --subnet-ids"
+        " subnet-0a1b2c3d --query 'Subnets[].[SubnetId,VpcId]' --output text` tells it",
+        "to fill in: network.subnets: say --zone SUBNET=ZONE for each, as `aws ec2"
+        " describe-subnets --subnet-ids subnet-0a1b2c3d --query"
+        " 'Subnets[].[SubnetId,AvailabilityZone]' --output text` tells them",
         "to fill in: pools.cpu-small.zones: those of subnet-0a1b2c3d",
     ]
 
@@ -119,25 +121,22 @@ def test_storage_that_is_not_mounted_is_told_share_by_share():
     refused = run("storage.yaml", *PLACES)
 
     assert codes(refused) == {
-        *("lustre-performance", "lustre-size", "shared-volume", "storage"),
+        *("efs-throughput", "lustre-performance", "lustre-size", "shared-volume"),
     }
     for name in ("volume", "bare"):
         assert f"SharedStorage[{name}]" in refused.stderr
     file = written(accepted("storage.yaml", *PLACES))
-    assert file["shared_dir"] == "/data"
+    assert file["shared_dir"] == "/more"
     gaps = {"mount_name": None, "security_group": None}
     assert file["file_systems"] == [
-        {"directory": "/more", "efs": None},
+        {"directory": "/data", "efs": "fs-0123456789abcdef0"},
         {"directory": "/second", "efs": "fs-0123456789abcdef2"},
         {"directory": "/cache", "lustre": "fc-0123456789abcdef0", **gaps},
         {"directory": "/zfs", "nfs": None},
         {"directory": "/ontap", "nfs": None},
     ]
     assert file["kms_key"] == "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d"
-    assert file["existing"] == {
-        "file_system": "fs-0123456789abcdef0",
-        "file_security_group": None,
-    }
+    assert "existing" not in file
     assert file["lustre"] == {
         "directory": "/fsx",
         "kind": "persistent",
@@ -253,9 +252,8 @@ def test_people_s_ways_in_and_rights_are_told():
     hooks = written(done)["pools"]["cpu-a"].pop("hooks")["on_node_start"]
     assert [each["source"] for each in hooks] == ["s3://bucket/a.sh", "https://example.com/b.sh"]
     assert (hooks[1]["args"], hooks[1]["sha256"]) == (["x"], None)
-    assert written(done)["hooks"]["on_head_configured"] == [
-        {"source": "s3://bucket/head.sh", "args": ["a"], "timeout_s": 1800}
-    ]
+    (_, of_head) = written(done)["hooks"]["on_head_configured"]
+    assert of_head == {"source": "s3://bucket/head.sh", "args": ["a"], "timeout_s": 1800}
     assert written(done)["tags"] == {"project": "fusion"}
     assert written(done)["timings"] == {"boot_bound_s": 4200}
     assert "lost: HeadNode.Ssh: no SSH port and no key pair: people use Session Manager, or" in (

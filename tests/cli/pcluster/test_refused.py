@@ -156,6 +156,15 @@ def test_a_code_that_accepts_nothing_is_a_usage_error():
         ("Region: ${AWS_REGION}\nScheduling: {SlurmQueues: 3}\n", "fill in ${AWS_REGION} and"),
         ("Image:\n  Os: {{ os }}\n", "fill in {{ os }} and the like first"),
         ("{% if a %}\n", "fill in {% if a %} and the like first"),
+        ("Region: <REGION>\nScheduling: {SlurmQueues: 3}\n", "fill in <REGION> and the like first"),
+        (
+            "Resources:\n  Cluster: {Properties: {A: !Ref Region}}\n",
+            "template of CloudFormation: import what stands under ClusterConfiguration",
+        ),
+        (
+            "Scheduling: ${ALL}\n",
+            "pcluster describe-cluster -n NAME --query clusterConfiguration.url",
+        ),
     ],
 )
 def test_a_file_that_is_none_yet_says_what_makes_one_of_it(tmp_path: Path, content: str, said: str):
@@ -166,3 +175,13 @@ def test_a_file_that_is_none_yet_says_what_makes_one_of_it(tmp_path: Path, conte
 
     assert done.exit_code == 1
     assert said in done.stderr.splitlines()[-1]
+
+
+def test_what_only_looks_like_a_template_is_called_none(tmp_path: Path):
+    """A file that is lost in part is one all the same."""
+    file = changed(tmp_path, "Image: {Os: ubuntu2404}", "Image: {Os: rhel8}  # ${OS}")
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file)])
+
+    assert "template" not in done.stderr
+    assert done.stderr.endswith("--accept system\n")

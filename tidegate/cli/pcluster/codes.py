@@ -35,7 +35,8 @@ class LossCode(Coded):
     FUNCTIONS_NETWORK = "functions-network", "functions run outside of your network"
     HEAD_TYPE = (
         "head-type",
-        "the head's type is no x86 type of the catalogue",
+        "the head's type is no x86 type that a head may have; whose nodes are arm64 compiles in"
+        " jobs",
         "`head.instance_type`",
     )
     HOOKS = (
@@ -43,7 +44,7 @@ class LossCode(Coded):
         "a script that cannot run here, or a moment that is not there (`hooks.md`)",
         "an image that holds what it did",
     )
-    IMAGE = "image", "`AmiSearchFilters` are not read", "`image`"
+    IMAGE = "image", "`AmiSearchFilters` are not read, and a head has no arm64 image", "`image`"
     INSTANCE_TYPE = "instance-type", "a type is not in the catalogue: bare metal", "another type"
     JOB_SIZE = (
         "job-size",
@@ -116,8 +117,9 @@ class LossCode(Coded):
     )
     SHARED_VOLUME = (
         "shared-volume",
-        "no EBS volume is shared from the head",
-        "copy it to `shared_dir`",
+        "no EBS volume is shared from the head: EFS is at its place, paid by use, or nothing"
+        " (below)",
+        "copy what is in it",
     )
     SLURM_SETTINGS = (
         "slurm-settings",

@@ -8,6 +8,7 @@ import typer
 
 if TYPE_CHECKING:
     from tidegate.cli.pcluster.outcome import Translated
+    from tidegate.cli.pcluster.shape import Configuration
 
 EXAMPLES = (
     "Examples: tidegate import pcluster old.yaml >clusters/new.yaml; "
@@ -15,6 +16,9 @@ EXAMPLES = (
     "--zone subnet-0a1b2c3d=us-east-1a"
 )
 WITH_LOSSES = 3
+# Source: ParallelCluster guide v3, pcluster describe-cluster.
+RUNNING = "pcluster describe-cluster -n NAME --query clusterConfiguration.url"
+_PLACEHOLDER = re.compile(r"\$\{\w+\}|\{\{.*?\}\}|\{%.*?%\}|<[A-Z][A-Z0-9_ ]+>")
 
 importing = typer.Typer(help="Translate configurations of other tools.", no_args_is_help=True)
 
@@ -52,10 +56,11 @@ def pcluster(
     zones = dict(_pair(each) for each in zone or ())
     _require_codes(accept or [])
     try:
-        done = _translated(file, name, region, Places(vpc or None, zones))
-        _refuse(done, file, accept or [])
+        done, faults = _translated(file, name, region, Places(vpc or None, zones))
+        if said := "\n".join(filter(None, (faults, _heavy(done, file, accept or [])))):
+            raise BadConfig(said)
     except BadConfig as error:
-        typer.echo("\n".join(filter(None, (str(error), _other_form(file)))), err=True)
+        typer.echo(str(error), err=True)
         raise typer.Exit(1) from error
     typer.echo(as_yaml(done.file), nl=False)
     _tell(done)
@@ -75,8 +80,9 @@ def stand_in(file: Path, region: str) -> str:
     from tidegate.wire.yaml_file import read_yaml
 
     text, _ = read_yaml(file)
-    done = _translated(file, "imported", "" if text.get("Region") else region, Places())
-    if faults := _faults(done, file):
+    is_said = bool(text.get("Region"))
+    done, faults = _translated(file, "imported", "" if is_said else region, Places())
+    if faults:
         raise BadConfig(faults)
     return str(yaml.safe_dump(done.complete(), sort_keys=False))
 
@@ -99,27 +105,46 @@ def _require_codes(accepted: list[str]) -> None:
             raise typer.BadParameter(f"{said} (docs/migrating.md)", param_hint="--accept")
 
 
-def _other_form(file: Path) -> str:
+def _other_form(text: str) -> str:
     """What to do with a file that could be one before something was done with it; else ""."""
-    try:
-        text = file.read_text(errors="replace")
-    except OSError:
-        return ""
     if re.match(r"\s*\[", text):
         return "It is one of ParallelCluster 2: pcluster3-config-converter makes one of version 3."
-    if found := re.search(r"\$\{\w+\}|\{\{.*?\}\}|\{%.*?%\}", text):
-        return f"It is a template: fill in {found[0]} and the like first, as with envsubst."
+    running = f"That of a cluster that runs: curl the address of `{RUNNING}`."
+    if re.search(r"^(AWSTemplateFormatVersion|Resources):", text, re.MULTILINE):
+        what = "what stands under ClusterConfiguration, with its parameters filled in"
+        return f"It is a template of CloudFormation: import {what}. {running}"
+    if found := _PLACEHOLDER.search(text):
+        return (
+            f"It is a template: fill in {found[0]} and the like first, as with envsubst. {running}"
+        )
     return ""
 
 
-def _translated(file: Path, name: str, region: str, places: Any) -> "Translated":
-    from tidegate.cli.pcluster.shape import shaped
+def _translated(file: Path, name: str, region: str, places: Any) -> "tuple[Translated, str]":
+    """With why the file would be no cluster file, its gaps filled; "" where it is one."""
     from tidegate.cli.pcluster.translate import translate
     from tidegate.core.model.errors import BadConfig
-    from tidegate.wire.problems import Problem, refusal
-    from tidegate.wire.yaml_file import parse_guessing, read_text
+    from tidegate.wire.yaml_file import read_text
 
-    text, repeated = parse_guessing(read_text(file), file)
+    content = read_text(file)
+    hint = f"\n{hint}" if (hint := _other_form(content)) else ""
+    try:
+        text, old = _read(content, file, region)
+    except BadConfig as error:
+        raise BadConfig(f"{error}{hint}") from error
+    where = str(text.get("Region") or region)
+    done = translate(text, old, name=name, region=where, places=places)
+    faults = _faults(done, file)
+    return done, f"{faults}{hint}" if faults else ""
+
+
+def _read(content: str, file: Path, region: str) -> "tuple[dict[str, Any], Configuration]":
+    from tidegate.cli.pcluster.shape import shaped
+    from tidegate.core.model.errors import BadConfig
+    from tidegate.wire.problems import Problem, refusal
+    from tidegate.wire.yaml_file import parse_guessing
+
+    text, repeated = parse_guessing(content, file)
     if "Scheduling" not in text:
         raise BadConfig(f"{file}: not a ParallelCluster 3 configuration: no Scheduling")
     old = shaped(text)
@@ -131,16 +156,7 @@ def _translated(file: Path, name: str, region: str, places: Any) -> "Translated"
         problems.append(Problem(("Region",), f"{given}, but --region says {region}"))
     if problems or isinstance(old, list):
         raise refusal(file, problems)
-    return translate(text, old, name=name, region=str(given or region), places=places)
-
-
-def _refuse(done: "Translated", file: Path, accepted: list[str]) -> None:
-    """Everything that stands against it at once. Errors: BadConfig."""
-    from tidegate.core.model.errors import BadConfig
-
-    said = "\n".join(filter(None, (_faults(done, file), _heavy(done, file, accepted))))
-    if said:
-        raise BadConfig(said)
+    return text, old
 
 
 def _heavy(done: "Translated", file: Path, accepted: list[str]) -> str:
@@ -185,7 +201,13 @@ def as_yaml(file: dict[str, Any]) -> str:
     def nothing(dumper: Dumper, _: None) -> yaml.ScalarNode:
         return dumper.represent_scalar("tag:yaml.org,2002:null", "")
 
+    def text(dumper: Dumper, value: str) -> yaml.ScalarNode:
+        """A script is read line by line."""
+        style = "|" if value.count("\n") > 1 else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
     Dumper.add_representer(type(None), nothing)
+    Dumper.add_representer(str, text)
     return str(yaml.dump(file, Dumper=Dumper, sort_keys=False))
 
 

@@ -1,34 +1,21 @@
-"""What a site adds of its own: scripts at the boot, tags, security groups, faster root volumes."""
+"""What a site adds of its own: tags, security groups, rights, faster root volumes."""
 
-from collections.abc import Mapping
+from pydantic import TypeAdapter, ValidationError
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
-
-from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml
-from tidegate.cli.pcluster.shape import Actions, Configuration, MachineIam, Queue, QueueIam, Script
+from tidegate.cli.pcluster import scripts
+from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml, reason
+from tidegate.cli.pcluster.shape import Configuration, MachineIam, Queue, QueueIam
 from tidegate.wire import names
 from tidegate.wire.deployment import HeadModel
-from tidegate.wire.hooks import HookModel
 from tidegate.wire.pool_models import PoolModel
-from tidegate.wire.problems import problems_of
 from tidegate.wire.root_volume import INCLUDED_IOPS, INCLUDED_MIB_S
 from tidegate.wire.section import Section
 from tidegate.wire.tags import Tags
 
-# ParallelCluster's words -> ours, on nodes and on the head, which has one moment for them.
-OF_NODES = {"OnNodeStart": "on_node_start", "OnNodeConfigured": "on_node_configured"}
-OF_HEAD = {"OnNodeConfigured": "on_head_configured"}
-OF_LOGIN = {"OnNodeConfigured": "on_login_configured"}
 # Session Manager comes with every machine.
 HAS_ALREADY = ":policy/AmazonSSMManagedInstanceCore"
-# ParallelCluster's own default; a boot and all its scripts have it together there.
-BOOTSTRAP_S = 1800
-SCRIPT_MAX_S = 3600
-STAND_IN_SHA256 = "0" * 64
 STAND_IN_ROLE = "arn:aws:iam::123456789012:role/jobs"
 _ROLE: TypeAdapter[str] = TypeAdapter(names.RoleArn, config={"defer_build": True})
-
-type Path = tuple[str, ...]
 
 
 class _Tagged(Section):
@@ -59,9 +46,7 @@ def of_cluster(old: Configuration, done: Translated) -> None:
         means = "only root and the agent have the rights of head and login nodes, people their own"
         code = "rights" if policies else "without-harm"
         done.lose("HeadNode.Imds.Secured", code, means, is_heavy=bool(policies))
-    place = "HeadNode.CustomActions"
-    if hooks := _hooks(head.custom_actions or {}, OF_HEAD, ("hooks",), place, done):
-        done.file["hooks"] = _timed(hooks, old.timeouts.head_node_bootstrap_timeout)
+    scripts.of_head(head.custom_actions or {}, old.timeouts.head_node_bootstrap_timeout, done)
 
 
 def of_machine(iam: MachineIam | None, place: str, done: Translated) -> list[str]:
@@ -76,12 +61,6 @@ def of_machine(iam: MachineIam | None, place: str, done: Translated) -> list[str
         return []
 
 
-def of_login(actions: Actions, said_s: int | None, place: str, done: Translated) -> None:
-    """The scripts of login nodes, beside those of the head. `said_s`: the head's time-out."""
-    if hooks := _hooks(actions, OF_LOGIN, ("hooks",), place, done):
-        done.file["hooks"] = {**done.file.get("hooks", {}), **_timed(hooks, said_s)}
-
-
 def of_pool(queue: Queue, name: str, said_s: int | None, done: Translated) -> Yaml:
     """What nodes of the queue have of their own, for the pool of this name. `said_s`: the time-out
     of their boot.
@@ -92,20 +71,8 @@ def of_pool(queue: Queue, name: str, said_s: int | None, done: Translated) -> Ya
     if found := _groups(groups or [], place, done):
         made["security_groups"] = found
     made |= _volume(queue, place, done) | _job_role(queue, name, place, done)
-    path = ("pools", name, "hooks")
-    actions = queue.custom_actions or {}
-    if hooks := _hooks(actions, OF_NODES, path, f"{place}.CustomActions", done):
-        made["hooks"] = _timed(hooks, said_s)
-    return made
-
-
-def _timed(hooks: Yaml, said_s: int | None) -> Yaml:
-    """A script may take as long as there; that is for all together there, and for each here."""
-    timeout_s = min(said_s or BOOTSTRAP_S, SCRIPT_MAX_S)
-    for scripts in hooks.values():
-        for each in scripts:
-            each["timeout_s"] = timeout_s
-    return hooks
+    where = f"{place}.CustomActions"
+    return made | scripts.of_pool(queue.custom_actions or {}, name, said_s, where, done)
 
 
 def _job_role(queue: Queue, name: str, place: str, done: Translated) -> Yaml:
@@ -181,45 +148,3 @@ def _volume(queue: Queue, place: str, done: Translated) -> Yaml:
         )
         return {"root_gib": volume.size} if volume.size else {}
     return fast
-
-
-def _hooks(
-    actions: Actions, words: Mapping[str, str], path: Path, place: str, done: Translated
-) -> Yaml:
-    """Their scripts in order. One by HTTP needs its checksum, which only you can make."""
-    made: Yaml = {}
-    for moment, action in actions.items():
-        if not action:
-            continue
-        if moment not in words:
-            means = f"scripts do not run then; see hooks.{[*words.values()][-1]}"
-            done.lose(f"{place}.{moment}", "hooks", means)
-            continue
-        scripts = action.sequence or [action]
-        for script in scripts:
-            index = str(len(made.get(words[moment], ())))  # among those that run
-            hook = _hook(script, (*path, words[moment], index), f"{place}.{moment}", done)
-            if hook:
-                made.setdefault(words[moment], []).append(hook)
-    return made
-
-
-def _hook(script: Script, path: Path, place: str, done: Translated) -> Yaml:
-    hook: Yaml = {"source": script.script}
-    if script.args:
-        hook["args"] = [str(each) for each in script.args]
-    is_http = str(hook["source"]).startswith("http")
-    try:
-        HookModel.model_validate(hook | ({"sha256": STAND_IN_SHA256} if is_http else {}))
-    except ValidationError as error:
-        done.lose(place, "hooks", f"{hook['source']} does not run: {reason(error, HookModel)}")
-        return {}
-    if is_http:
-        hook["sha256"] = None
-        text = f"of {hook['source']}: curl -fsS URL | sha256sum"
-        done.gaps.append(Gap((*path, "sha256"), text, STAND_IN_SHA256))
-    return hook
-
-
-def reason(error: ValidationError, model: type[BaseModel]) -> str:
-    return problems_of(error, model)[0].text

@@ -89,7 +89,7 @@ TRANSLATED = frozenset(
         *(f"{_RESOURCE}.MaxCount", f"{_RESOURCE}.Efa.Enabled"),
         f"{_RESOURCE}.DisableSimultaneousMultithreading",
         *(f"{_RESOURCE}.CapacityReservationTarget", f"{_RESOURCE}.Networking.PlacementGroup"),
-        *("SharedStorage[].MountDir", "SharedStorage[].Name", "SharedStorage[].StorageType"),
+        *("SharedStorage[].MountDir", "SharedStorage[].Name", "SharedStorage[].StorageType", _EBS),
         *(f"{_EFS}.FileSystemId", f"{_EFS}.KmsKeyId", f"{_FSX}.FileSystemId", f"{_FSX}.KmsKeyId"),
         *("SharedStorage[].FsxOpenZfsSettings", "SharedStorage[].FsxOntapSettings"),
         "SharedStorage[].FileCacheSettings.FileCacheId",
@@ -180,7 +180,6 @@ LOST: Mapping[str, Lost] = MappingProxyType(
         f"{_RESOURCE}.LaunchTemplateOverrides": Lost(
             "launch-template", "the stack's own launch templates are used alone"
         ),
-        _EBS: Lost("shared-volume", "no EBS volume is shared from the head; copy it to shared_dir"),
         f"{_EFS}.PerformanceMode": Lost(
             EFS_SPEED.code, EFS_SPEED.means, unless=("generalPurpose",)
         ),

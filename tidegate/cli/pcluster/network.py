@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from tidegate.cli.pcluster import asking
 from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml
 from tidegate.cli.pcluster.shape import Configuration, Networking
 from tidegate.core.model.frozen import frozen
@@ -28,7 +29,7 @@ def network(old: Configuration, region: str, places: Places, done: Translated) -
     if subnets:
         told["vpc"] = places.vpc
         if places.vpc is None:
-            text = f"the VPC of {subnets[0]}, or say --vpc"
+            text = f"say --vpc, as {asking.of_subnets(subnets[:1], 'VpcId')} tells it"
             done.gaps.append(Gap(("network", "vpc"), text, STAND_IN_VPC))
         told["subnets"] = shared_subnets(old, places)
         _zones(old, subnets, region, places, done)
@@ -47,7 +48,8 @@ def _zones(
     unknown = [subnet for subnet in subnets if not places.zone(subnet)]
     if unknown:
         stand_ins = {stand_in_zone(old, each, region, places): each for each in subnets}
-        text = f"the zone of each of {', '.join(unknown)}, or say --zone SUBNET=ZONE"
+        command = asking.of_subnets(unknown, "AvailabilityZone")
+        text = f"say --zone SUBNET=ZONE for each, as {command} tells them"
         done.gaps.append(Gap(("network", "subnets"), text, stand_ins))
 
 

@@ -4,10 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import BaseModel, ValidationError
+
 from tidegate.cli.pcluster.codes import CODES, WITHOUT_HARM
 from tidegate.cli.pcluster.keys import LOST, NEEDLESS, TRANSLATED, VERSION, Lost
 from tidegate.core.model.frozen import frozen
-from tidegate.wire.problems import did_you_mean, shown
+from tidegate.wire.problems import did_you_mean, problems_of, shown
 
 # Of an image that comes along.
 OTHER_SLURM = "ParallelCluster's own images have another Slurm; build one: tidegate image plan"
@@ -92,6 +94,11 @@ def _copy(value: Any) -> Any:
         case list():
             return [_copy(each) for each in value]
     return value
+
+
+def reason(error: ValidationError, model: type[BaseModel]) -> str:
+    """Why a part may not stand in a cluster file."""
+    return problems_of(error, model)[0].text
 
 
 def judge(text: Mapping[str, Any], done: Translated) -> None:

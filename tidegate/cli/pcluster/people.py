@@ -2,8 +2,7 @@
 
 from pydantic import ValidationError
 
-from tidegate.cli.pcluster.custom import reason
-from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml
+from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml, reason
 from tidegate.cli.pcluster.shape import Configuration, DirectoryService
 from tidegate.wire.directory import HOMES, OF_SECTION, DirectoryModel
 

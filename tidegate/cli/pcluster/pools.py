@@ -5,6 +5,7 @@ from collections.abc import Container
 
 from pydantic import TypeAdapter, ValidationError
 
+from tidegate.cli.pcluster import asking
 from tidegate.cli.pcluster.custom import of_pool
 from tidegate.cli.pcluster.network import Places, own_subnets, stand_in_zone
 from tidegate.cli.pcluster.outcome import OTHER_SLURM, Gap, Translated, Yaml
@@ -23,6 +24,7 @@ from tidegate.wire.pool_models import PoolModel
 from tidegate.wire.rules import MAX_PLACEHOLDERS
 
 MARKETS = {"ONDEMAND": "on-demand", "SPOT": "spot", "CAPACITY_BLOCK": "capacity-block"}
+ARM = "arm64"
 USUAL_JOB_NODES: int = PoolModel.model_fields["max_job_nodes"].default
 _LABEL: TypeAdapter[str] = TypeAdapter(wire_names.Label, config={"defer_build": True})
 STAND_IN_TYPE = "p5.48xlarge"
@@ -71,7 +73,9 @@ def pools(old: Configuration, idle_s: int, region: str, places: Places, done: Tr
                 if not types:
                     done.gaps.append(_type_gap(asked, name))
                 said_s = old.timeouts.compute_node_bootstrap_timeout
-                made[name] = pool | of_pool(queue, name, said_s, done) | _image(queue, name, done)
+                made[name] = (
+                    pool | of_pool(queue, name, said_s, done) | _image(old, queue, name, done)
+                )
                 if own := own_subnets(old, queue.subnets, places):
                     made[name]["subnets"] = own
                 if resource.disable_simultaneous_multithreading:
@@ -124,13 +128,9 @@ def _types_of(reservation: Reservation, old: Configuration) -> list[str]:
 
 
 def _type_gap(asked: _Asked, pool: str) -> Gap:
-    command = _asking(str(asked.reservation.capacity_reservation_id))
-    text = f"that of `{command}`; where it has GPUs, jobs know its nodes by the label gpu too"
+    command = asking.of_reservation(str(asked.reservation.capacity_reservation_id))
+    text = f"that of {command}; where it has GPUs, jobs know its nodes by the label gpu too"
     return Gap(("pools", pool, "instance_types"), text, [STAND_IN_TYPE])
-
-
-def _asking(reservation: str) -> str:
-    return f"aws ec2 describe-capacity-reservations --capacity-reservation-ids {reservation}"
 
 
 def _pool(asked: _Asked, types: list[str], idle_s: int, done: Translated) -> Yaml:
@@ -157,14 +157,23 @@ def _pool(asked: _Asked, types: list[str], idle_s: int, done: Translated) -> Yam
     return pool
 
 
-def _image(queue: Queue, name: str, done: Translated) -> Yaml:
+def _image(old: Configuration, queue: Queue, name: str, done: Translated) -> Yaml:
     """The queue's own, where the cluster has another one or none."""
     image = queue.own_image
+    if image is None and is_arm(old) and old.image:
+        image = old.image.custom_ami
     if image is None or image == done.file.get("image"):
         return {}
     path = ("pools", name, "image")
     done.gaps.append(Gap(path, f"{OTHER_SLURM} ({image})", image, is_open=False))
     return {"image": image}
+
+
+def is_arm(old: Configuration) -> bool:
+    """Whether nodes are arm64; then all are, and so were head and login nodes there."""
+    resources = [each for queue in old.queues for each in queue.compute_resources or ()]
+    rows = [load_catalogue().get(name) for each in resources for name in each.types]
+    return any(row and row.instance_type.arch == ARM for row in rows)
 
 
 def _is_close(asked: _Asked, done: Translated) -> bool:
@@ -267,7 +276,9 @@ def _reserve(
     for key, stand_in in stand_ins.items():
         if entry[key] is None:
             path = ("reservations", index, key)
-            done.gaps.append(Gap(path, f"see `{_asking(id)}`, for its count too", stand_in))
+            done.gaps.append(
+                Gap(path, f"see {asking.of_reservation(id)}, for its count too", stand_in)
+            )
 
 
 def _pool_name(queue: str, resource: str, taken: Container[str]) -> str:

@@ -273,6 +273,11 @@ class FileSystem(_Part):
     data_repository_associations: list[Link] | None = None
 
 
+class VolumeSettings(_Part):
+    volume_id: str | None = None
+    snapshot_id: str | None = None
+
+
 class FileCache(_Part):
     file_cache_id: str | None = None
 
@@ -283,7 +288,7 @@ class SharedStorage(_Part):
     storage_type: NonEmpty
     efs_settings: FileSystem | None = None
     fsx_lustre_settings: FileSystem | None = None
-    ebs_settings: dict[str, Any] | None = None
+    ebs_settings: VolumeSettings | None = None
     fsx_open_zfs_settings: dict[str, Any] | None = None
     fsx_ontap_settings: dict[str, Any] | None = None
     file_cache_settings: FileCache | None = None

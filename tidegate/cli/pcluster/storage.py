@@ -1,16 +1,26 @@
-"""Shared files: one EFS and one Lustre of the stack's, and those of a site's own beside them."""
+"""Shared files: one EFS and one Lustre of the stack's, and those of a site's own beside them.
+
+ParallelCluster makes one EFS and one Lustre at most as well, and up to five volumes of EBS, which
+its head shares (its constants.py, MAX_NEW_STORAGE_COUNT and MAX_EBS_COUNT).
+"""
 
 import re
 
-from tidegate.cli.pcluster import links
+from tidegate.cli.pcluster import asking, links
 from tidegate.cli.pcluster.keys import EFS_SPEED
 from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml
-from tidegate.cli.pcluster.shape import Configuration, FileCache, FileSystem, SharedStorage
+from tidegate.cli.pcluster.shape import (
+    Configuration,
+    FileCache,
+    FileSystem,
+    SharedStorage,
+    VolumeSettings,
+)
 from tidegate.wire.places import shared_dir
 
 LUSTRE_STEP_GIB, LEAST_LUSTRE_GIB = 2400, 1200
 STAND_IN_GROUP, STAND_IN_MOUNT, STAND_IN_NFS = "sg-00000000", "fsx", "nfs.example:/path"
-STAND_IN_IMAGE, STAND_IN_FILES = "ami-00000000", "fs-00000000"
+STAND_IN_FILES = "fs-00000000"
 HOMES, OLD_HOMES = "/home", "/old-home"
 USUAL_DIR = "/shared"
 OTHER_DIRS = ("/efs", "/cluster", *(f"/cluster{number}" for number in range(2, 100)))
@@ -20,37 +30,65 @@ _ARN = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[a-zA-Z0-9-]+")
 
 def shared(old: Configuration, done: Translated) -> None:
     """The first EFS is shared_dir, a new Lustre is lustre, what is there already is beside."""
-    for each in old.shared_storage or ():
+    for each in sorted(old.shared_storage or (), key=_rank):
         place = f"SharedStorage[{each.name}]"
         directory = f"/{each.mount_dir.strip('/')}"
-        is_told = each.ebs_settings  # then `keys.py` knows it
+        if each.storage_type == "Ebs":
+            _volume(each, directory, place, done)
+            continue
         if _are_homes(each, directory, place, done):
             continue
         if _may_be_shared(directory) and _mounted(each, directory, place, done):
             continue
-        if not is_told:
-            done.lose(place, "storage", f"{each.storage_type} at {directory} is not mounted")
+        done.lose(place, "storage", f"{each.storage_type} at {directory} is not mounted")
     _own_directory(done)
-    is_own_everywhere = done.file.get("head", {}).get("image") and all(
-        each.own_image for each in old.queues
-    )
-    if _has_lustre(done) and "image" not in done.file and not is_own_everywhere:
-        done.file["image"] = None
-        text = "one of yours with FSx for Lustre's client, as ParallelCluster's have it: images.md"
-        done.gaps.append(Gap(("image",), text, STAND_IN_IMAGE))
     _key(old, done)
 
 
-def _has_lustre(done: Translated) -> bool:
+def _rank(each: SharedStorage) -> int:
+    """One that is to be made is shared_dir before one that is there, which may be anywhere; a
+    volume's directory is, where there is no EFS at all.
+    """
+    if each.storage_type == "Ebs":
+        return 2
+    return int(not (each.storage_type == "Efs" and _settings(each).file_system_id is None))
+
+
+def _settings(each: SharedStorage) -> FileSystem:
+    found = each.efs_settings if each.storage_type == "Efs" else each.fsx_lustre_settings
+    return found or FileSystem()
+
+
+def has_lustre(done: Translated) -> bool:
     return "lustre" in done.file or any(
         "lustre" in each for each in done.file.get("file_systems", ())
     )
 
 
+def _volume(each: SharedStorage, directory: str, place: str, done: Translated) -> None:
+    """Its paths stay where they are when the cluster's own EFS can be there instead."""
+    settings = each.ebs_settings or VolumeSettings()
+    source = settings.volume_id or settings.snapshot_id
+    what = f"what is in {source}" if source else "what is in it"
+    if directory == HOMES:
+        means = f"homes are in SHARED_DIR/home, on EFS; copy {what} (docs/migrating.md)"
+    elif _may_be_shared(directory) and _is_free(directory, done):
+        done.file["shared_dir"] = directory
+        means = f"{directory} is EFS, paid by use, and begins empty: copy {what}"
+    else:
+        means = f"nothing is at {directory}: copy {what} into SHARED_DIR, and link it"
+        means = f"{means} (docs/migrating.md)"
+    done.lose(place, "shared-volume", f"no EBS volume is shared from the head; {means}")
+
+
+def _is_free(directory: str, done: Translated) -> bool:
+    """Whether the cluster's own files may be there."""
+    return "shared_dir" not in done.file and not _lies_in(directory, _taken(done))
+
+
 def _own_directory(done: Translated) -> None:
     """The cluster's own files are elsewhere where the site's have their directory."""
-    taken = [each["directory"] for each in done.file.get("file_systems", ())]
-    taken += [done.file["lustre"]["directory"]] if "lustre" in done.file else []
+    taken = _taken(done)
     if "shared_dir" in done.file or not _lies_in(USUAL_DIR, taken):
         return
     free = next(each for each in OTHER_DIRS if not _lies_in(each, taken))
@@ -58,6 +96,11 @@ def _own_directory(done: Translated) -> None:
     done.notes.append(
         f"shared_dir: {free} has homes and the cluster's own files; {USUAL_DIR} is taken"
     )
+
+
+def _taken(done: Translated) -> list[str]:
+    beside = [each["directory"] for each in done.file.get("file_systems", ())]
+    return [*beside, *([done.file["lustre"]["directory"]] if "lustre" in done.file else [])]
 
 
 def _lies_in(directory: str, others: list[str]) -> bool:
@@ -68,7 +111,7 @@ def _lies_in(directory: str, others: list[str]) -> bool:
 
 def _are_homes(each: SharedStorage, directory: str, place: str, done: Translated) -> bool:
     """Homes are in the shared folder here; those of before are mounted beside it, to be copied."""
-    if directory != HOMES or each.ebs_settings:
+    if directory != HOMES:
         return False
     where = f"at {OLD_HOMES}" if _there_already(each, OLD_HOMES, place, done) else "not mounted"
     means = f"is {where}: homes are in SHARED_DIR/home here; copy them (docs/migrating.md)"
@@ -92,22 +135,20 @@ def _mounted(each: SharedStorage, directory: str, place: str, done: Translated) 
 
 
 def _yours_to_make(each: SharedStorage, directory: str, done: Translated) -> bool:
-    """A further one that ParallelCluster made: the stack makes one of each kind."""
+    """A further one of a kind, which ParallelCluster makes where its validators are suppressed."""
     if each.storage_type not in ("Efs", "FsxLustre"):
         return False
-    kind, service = ("efs", "efs") if each.storage_type == "Efs" else ("lustre", "fsx")
-    settings = (each.efs_settings if kind == "efs" else each.fsx_lustre_settings) or FileSystem()
-    size = f" with {settings.storage_capacity} GiB" if settings.storage_capacity else ""
+    kind, resource = ("efs", "EFS") if each.storage_type == "Efs" else ("lustre", "FSx")
     beside = _beside(done)
     text = (
-        f"the id of one{size} that you make (aws {service} create-file-system), or of the one that"
-        f" the old cluster made for {each.name} and leaves (DeletionPolicy: Retain)"
+        f"the old cluster's, with DeletionPolicy: Retain for {each.name}"
+        f" ({asking.made_by_stack(f'AWS::{resource}::FileSystem')}), or one that you make"
     )
     path = ("file_systems", str(len(beside)))
     done.gaps.append(Gap((*path, kind), text, STAND_IN_FILES))
     entry: Yaml = {"directory": directory, kind: None}
     if kind == "lustre":
-        _of_console(path, "it", done)
+        _of_lustre(path, "ID", done)
         entry |= {"mount_name": None, "security_group": None}
     beside.append(entry)
     return True
@@ -115,20 +156,22 @@ def _yours_to_make(each: SharedStorage, directory: str, done: Translated) -> boo
 
 def _there_already(each: SharedStorage, directory: str, place: str, done: Translated) -> bool:
     """Whether it is one of the site's own, which is then mounted at this directory."""
-    efs, lustre = each.efs_settings or FileSystem(), each.fsx_lustre_settings or FileSystem()
+    settings = _settings(each)
     match each.storage_type:
-        case "Efs" if efs.file_system_id:
-            _beside(done).append({"directory": directory, "efs": efs.file_system_id})
-        case "FsxLustre" if lustre.file_system_id:
-            _existing_lustre(lustre.file_system_id, directory, done)
-            if lustre.import_path or lustre.data_repository_associations:
+        case "Efs" if settings.file_system_id:
+            _beside(done).append({"directory": directory, "efs": settings.file_system_id})
+        case "FsxLustre" if settings.file_system_id:
+            _existing_lustre(settings.file_system_id, directory, done)
+            if settings.import_path or settings.data_repository_associations:
                 links.of_existing(place, done)
         case "FileCache" if cache := (each.file_cache_settings or FileCache()).file_cache_id:
             _existing_lustre(cache, directory, done)
         case "FsxOpenZfs" | "FsxOntap":
             path = ("file_systems", str(len(_beside(done))), "nfs")
             volume = (each.fsx_open_zfs_settings or each.fsx_ontap_settings or {}).get("VolumeId")
-            text = f"host:/path of {volume}: its file system's DNS name, and its junction path"
+            is_zfs = each.storage_type == "FsxOpenZfs"
+            ask = asking.path_of_zfs if is_zfs else asking.path_of_ontap
+            text = f"host:/path of {volume}: {'; '.join(ask(str(volume)))}"
             done.gaps.append(Gap(path, text, STAND_IN_NFS))
             _beside(done).append({"directory": directory, "nfs": None})
         case _:
@@ -155,7 +198,7 @@ def _files(settings: FileSystem, place: str, done: Translated) -> None:
     existing = done.file.setdefault("existing", {})
     existing["file_system"] = settings.file_system_id
     existing["file_security_group"] = None
-    text = f"the security group of the mount targets of {settings.file_system_id}"
+    text = f"that of its mount targets: {asking.group_of_efs(settings.file_system_id)}"
     done.gaps.append(Gap(("existing", "file_security_group"), text, STAND_IN_GROUP))
 
 
@@ -166,18 +209,17 @@ def _existing_lustre(id: str, directory: str, done: Translated) -> None:
     FileCache with AWS ParallelCluster".
     """
     beside = _beside(done)
-    _of_console(("file_systems", str(len(beside))), id, done)
+    _of_lustre(("file_systems", str(len(beside))), id, done)
     gaps = {"mount_name": None, "security_group": None}
     beside.append({"directory": directory, "lustre": id, **gaps})
 
 
-def _of_console(path: tuple[str, str], of: str, done: Translated) -> None:
-    for name, what, stand_in in (
-        ("mount_name", "mount name", STAND_IN_MOUNT),
-        ("security_group", "security group", STAND_IN_GROUP),
+def _of_lustre(path: tuple[str, str], id: str, done: Translated) -> None:
+    for name, command, stand_in in (
+        ("mount_name", asking.mount_name(id), STAND_IN_MOUNT),
+        ("security_group", asking.group_of_lustre(id), STAND_IN_GROUP),
     ):
-        text = f"the {what} of {of}, see FSx's console"
-        done.gaps.append(Gap((*path, name), text, stand_in))
+        done.gaps.append(Gap((*path, name), f"that of {id}: {command}", stand_in))
 
 
 def _lustre(settings: FileSystem, place: str, done: Translated) -> Yaml:

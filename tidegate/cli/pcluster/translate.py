@@ -7,16 +7,17 @@ from collections.abc import Mapping
 
 from pydantic import TypeAdapter, ValidationError
 
-from tidegate.cli.pcluster import custom, pools, storage
+from tidegate.cli.pcluster import custom, pools, scripts, storage
 from tidegate.cli.pcluster.keys import MEMORY
 from tidegate.cli.pcluster.login import login
 from tidegate.cli.pcluster.network import Places, network
-from tidegate.cli.pcluster.outcome import OTHER_SLURM, Gap, Loss, Translated, Yaml, judge
+from tidegate.cli.pcluster.outcome import OTHER_SLURM, Gap, Loss, Translated, Yaml, judge, reason
 from tidegate.cli.pcluster.people import people
+from tidegate.cli.pcluster.pools import is_arm
 from tidegate.cli.pcluster.shape import Configuration
 from tidegate.core.model.ec2 import Market
 from tidegate.wire import names
-from tidegate.wire.deployment import RETENTION_DAYS
+from tidegate.wire.deployment import RETENTION_DAYS, HeadModel
 from tidegate.wire.prices import price_usd_per_hour
 from tidegate.wire.slurm_model import SlurmModel
 from tidegate.wire.slurm_settings import usable_settings, why_slurm_ends
@@ -50,6 +51,7 @@ def translate(
     _image(old, done)
     network(old, region, places, done)
     storage.shared(old, done)
+    _baked(old, done)
     custom.of_cluster(old, done)
     login(old, region, places, done)
     people(old, done)
@@ -75,11 +77,11 @@ def _boot_bound(old: Configuration, done: Translated) -> None:
     ]
     if not (said_s or scripts_s):
         return
-    if said_s and said_s > custom.SCRIPT_MAX_S and scripts_s:
+    if said_s and said_s > scripts.MAX_S and scripts_s:
         place = "DevSettings.Timeouts.ComputeNodeBootstrapTimeout"
-        means = f"one script may take {custom.SCRIPT_MAX_S} s at most"
+        means = f"one script may take {scripts.MAX_S} s at most"
         done.lose(place, "without-harm", means, is_heavy=False)
-    usual_s = said_s or custom.BOOTSTRAP_S
+    usual_s = said_s or scripts.BOOTSTRAP_S
     bound_s = max(usual_s, BOOT_S + max(scripts_s, default=0))
     done.file["timings"] = {"boot_bound_s": bound_s}
     if bound_s > usual_s:
@@ -172,10 +174,12 @@ def _head(old: Configuration, done: Translated) -> None:
     head: Yaml = {}
     if wanted := old.head_node.instance_type:
         try:
-            TypeAdapter(names.HeadInstanceType).validate_python(wanted)
+            HeadModel.model_validate({"instance_type": wanted})
             head["instance_type"] = wanted
-        except ValidationError:
-            means = f"{wanted} is no x86 type that a head may be; it is m6i.large instead"
+        except ValidationError as error:
+            means = f"the head is an m6i.large instead: {reason(error, HeadModel)}"
+            if is_arm(old):
+                means = f"{means}; compile in jobs, on nodes"
             done.lose("HeadNode.InstanceType", "head-type", means)
     disk = old.head_node.local_storage
     if disk and disk.root_volume and disk.root_volume.size:
@@ -188,7 +192,12 @@ def _image(old: Configuration, done: Translated) -> None:
     """That of all machines and the head's own; a queue's are its pools'. Each holds its Slurm."""
     cluster = old.image.custom_ami if old.image else None
     own = old.head_node.image.custom_ami if old.head_node and old.head_node.image else None
-    if cluster:
+    if is_arm(old):  # then the cluster's is its pools' alone
+        if own:
+            means = "is left out: heads are x86_64, and this image is arm64"
+            done.lose("HeadNode.Image.CustomAmi", "image", means)
+        own = None
+    elif cluster:
         done.file["image"] = cluster
         done.gaps.append(Gap(("image",), f"{OTHER_SLURM} ({cluster})", cluster, is_open=False))
     if own and own != cluster:
@@ -201,6 +210,22 @@ def _image(old: Configuration, done: Translated) -> None:
         if same := SAME_OS.get(os):
             means = f"{means}; or say image: {same}, with packages of Slurm (docs/boot.md)"
         done.lose("Image.Os", "system", means)
+
+
+def _baked(old: Configuration, done: Translated) -> None:
+    """Nodes need not install at each boot what ParallelCluster's images hold already."""
+    has_own = bool(old.image and old.image.custom_ami)
+    is_of_all = has_own or all(each.own_image for each in old.queues)
+    has_proxy = "proxy" in done.file.get("network", {})
+    if not (is_of_all or has_proxy):
+        done.file["images"] = {}
+    is_own_head = "image" in done.file or "image" in done.file.get("head", {})
+    if storage.has_lustre(done) and not (is_of_all and is_own_head):
+        means = (
+            "Lustre's client is installed by each boot, and baked by images: AWS's packages must"
+            " know the image's kernel (docs/deploying.md)"
+        )
+        done.lose("SharedStorage", "without-harm", means, is_heavy=False)
 
 
 def _monitoring(old: Configuration, done: Translated) -> None:
