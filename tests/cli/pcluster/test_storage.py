@@ -103,6 +103,23 @@ def test_images_are_baked_where_nodes_would_install_at_each_boot(tmp_path: Path)
     assert written(imported(tmp_path))["images"] == {}
 
 
+def test_nothing_is_baked_where_each_pool_has_its_image(tmp_path: Path):
+    """A queue of no pool has none."""
+    none = """SlurmQueues:
+    - Name: none
+      ComputeResources: [{Name: a, InstanceType: c5.large, MaxCount: 0}]
+      Networking: {SubnetIds: [subnet-0a1b2c3d]}"""
+    file = changed(tmp_path, "SlurmQueues:", none)
+    text = file.read_text().replace(
+        "CapacityType:", "Image: {CustomAmi: ami-1}\n      CapacityType:"
+    )
+    file.write_text(text.replace("ami-1", "ami-0a1b2c3d"))
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
+
+    assert good(done).images is None
+
+
 ANSWERS = {
     asking.of_subnets(["subnet-1"], "VpcId"): {
         "Subnets": [{"SubnetId": "subnet-1", "VpcId": "vpc-1"}]

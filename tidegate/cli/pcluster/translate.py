@@ -51,7 +51,6 @@ def translate(
     _image(old, done)
     network(old, region, places, done)
     storage.shared(old, done)
-    _baked(old, done)
     custom.of_cluster(old, done)
     login(old, region, places, done)
     people(old, done)
@@ -59,6 +58,7 @@ def translate(
     if old.iam and old.iam.permissions_boundary:
         done.file["permissions_boundary"] = old.iam.permissions_boundary
     pools.pools(old, _idle_s(old), region, places, done)
+    _baked(done)
     # ParallelCluster keeps no spare nodes, whatever their idle hours would save in waiting.
     done.file["waiting"] = {"usd_per_job_hour": 0}
     _boot_bound(old, done)
@@ -212,14 +212,14 @@ def _image(old: Configuration, done: Translated) -> None:
         done.lose("Image.Os", "system", means)
 
 
-def _baked(old: Configuration, done: Translated) -> None:
+def _baked(done: Translated) -> None:
     """Nodes need not install at each boot what ParallelCluster's images hold already."""
-    has_own = bool(old.image and old.image.custom_ami)
-    is_of_all = has_own or all(each.own_image for each in old.queues)
+    is_own = "image" in done.file
+    is_of_all = is_own or all("image" in pool for pool in done.file["pools"].values())
     has_proxy = "proxy" in done.file.get("network", {})
     if not (is_of_all or has_proxy):
         done.file["images"] = {}
-    is_own_head = "image" in done.file or "image" in done.file.get("head", {})
+    is_own_head = is_own or "image" in done.file.get("head", {})
     if storage.has_lustre(done) and not (is_of_all and is_own_head):
         means = (
             "Lustre's client is installed by each boot, and baked by images: AWS's packages must"
