@@ -54,6 +54,7 @@ class CapacityModel:
     `snapshot_gib`: the root snapshot of an image; that of an image not named fits everywhere.
     `listed_after_s`: how long an instance is missing in answers of DescribeInstances by filter.
     Source: EC2 developer guide, "Eventual consistency".
+    `has_all_types`: each zone sells each type, as where its zones stand for others.
     """
 
     dry: set[Offering] = field(default_factory=set)
@@ -62,6 +63,7 @@ class CapacityModel:
     full_subnets: set[str] = field(default_factory=set)
     snapshot_gib: dict[str, int] = field(default_factory=dict)
     listed_after_s: float = 0.0
+    has_all_types: bool = False
     listed_at_s: dict[str, float] = field(default_factory=dict)
     answers: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
 
@@ -172,7 +174,7 @@ class CapacityFleet(Fleet):
             data=data,
             image_id=str(spec.image_id),
             instance_type=str(spec.instance_type),
-            zone=self._zone(spec),
+            zone="" if self.model.has_all_types else self._zone(spec),
             tags=tuple((spec.tag_specifications or {}).get("instance", {})),
             snapshot_gib=self.model.snapshot_gib.get(str(spec.image_id), 0),
             is_fleet=True,

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from local.cloud import LocalCloud
 from local.demo.real_stage import HeadDidNotBoot, RealStage
 from local.namespaces import can_enter, enter
 from local.sandbox.cluster import IMPORTED, write_sandbox_file
@@ -87,6 +88,7 @@ def _begin(options: argparse.Namespace, play: Callable[[Path, Path, str | None],
 def real(_: Path, file: Path, command: str | None) -> int:
     """In namespaces, with real Slurm."""
     with RealStage(file) as stage, Desk(stage) as desk:
+        _sell_all_types(stage.cloud)
         environment = desk.environment(os.environ)
         # The shell is root's: its files are to be everybody's.
         begin = f"umask 0; cd {environment['HOME']}; "
@@ -98,9 +100,15 @@ def real(_: Path, file: Path, command: str | None) -> int:
 def simulated(folder: Path, file: Path, command: str | None) -> int:
     """As anybody, on any system that has a shell."""
     with SimulatedStage(file) as stage, SimulatedDesk(stage, folder) as desk:
+        _sell_all_types(stage.cloud)
         environment = desk.environment(os.environ)
         _tell_pools(stage.file)
         return _play(environment, [], f"cd {environment['HOME']}; ", SIMULATED, command)
+
+
+def _sell_all_types(cloud: LocalCloud) -> None:
+    """The zones here stand for those of the file, in whichever region."""
+    cloud.capacity.has_all_types = True
 
 
 def _parser() -> argparse.ArgumentParser:

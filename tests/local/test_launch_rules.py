@@ -147,6 +147,17 @@ def test_a_type_that_its_zone_never_had(cloud: LocalCloud, names: CloudNames) ->
     assert said.endswith("choosing us-east-1a, us-east-1b, us-east-1c, us-east-1d.")
 
 
+def test_zones_that_stand_for_others_have_all_types(cloud: LocalCloud, names: CloudNames) -> None:
+    """Those of a sandbox: a p6-b200.48xlarge of another region's is bought there too."""
+    asked = [override(names, name="p6-b200.48xlarge")]
+    ((code, _),) = errors(fleet(cloud, template(cloud), asked))
+    assert code == "InvalidFleetConfiguration"
+
+    cloud.capacity.has_all_types = True
+
+    assert len(fleet(cloud, template(cloud), asked)["Instances"]) == 1
+
+
 def test_a_fleet_names_each_pool_once(cloud: LocalCloud, names: CloudNames) -> None:
     plain = template(cloud)
     twice = [override(names), {**override(names), "Priority": 1.0}]

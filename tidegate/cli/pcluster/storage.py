@@ -17,6 +17,7 @@ from tidegate.cli.pcluster.shape import (
     VolumeSettings,
 )
 from tidegate.wire.places import shared_dir
+from tidegate.wire.problems import shown
 
 LUSTRE_STEP_GIB, LEAST_LUSTRE_GIB = 2400, 1200
 STAND_IN_GROUP, STAND_IN_MOUNT, STAND_IN_NFS = "sg-00000000", "fsx", "nfs.example:/path"
@@ -40,7 +41,7 @@ def shared(old: Configuration, done: Translated) -> None:
             continue
         if _may_be_shared(directory) and _mounted(each, directory, place, done):
             continue
-        done.lose(place, "storage", f"{each.storage_type} at {directory} is not mounted")
+        done.lose(place, "storage", f"{each.storage_type} at {shown(directory)} is not mounted")
     _own_directory(done)
     _key(old, done)
 
@@ -74,9 +75,9 @@ def _volume(each: SharedStorage, directory: str, place: str, done: Translated) -
         means = f"homes are in SHARED_DIR/home, on EFS; copy {what} (docs/migrating.md)"
     elif _may_be_shared(directory) and _is_free(directory, done):
         done.file["shared_dir"] = directory
-        means = f"{directory} is EFS, paid by use, and begins empty: copy {what}"
+        means = f"{shown(directory)} is EFS, paid by use, and begins empty: copy {what}"
     else:
-        means = f"nothing is at {directory}: copy {what} into SHARED_DIR, and link it"
+        means = f"nothing is at {shown(directory)}: copy {what} into SHARED_DIR, and link it"
         means = f"{means} (docs/migrating.md)"
     done.lose(place, "shared-volume", f"no EBS volume is shared from the head; {means}")
 
