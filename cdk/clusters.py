@@ -1,6 +1,6 @@
 """Which cluster files are deployed, and their faults, all at once."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tidegate.core.model.errors import BadConfig
@@ -54,17 +54,28 @@ def _repeated_names(files: dict[Path, ClusterFile]) -> list[str]:
 
 
 def _repeated_endpoints(files: dict[Path, ClusterFile]) -> list[str]:
-    """Source: EC2 user guide, "Quotas for EC2 Instance Connect Endpoint": one for each VPC."""
-    by_vpc: dict[str, list[str]] = {}
+    """Sources: EC2 user guide, "Quotas for EC2 Instance Connect Endpoint": one for each VPC; VPC
+    user guide, "Private DNS names": a service's name leads to one endpoint of a VPC.
+    """
+    by_place: dict[tuple[str, str, str], list[str]] = {}
     for path, file in files.items():
-        if file.network.vpc and file.network.instance_connect:
-            by_vpc.setdefault(file.network.vpc, []).append(str(_shortest(path)))
+        for what, name in _endpoints(file) if file.network.vpc else ():
+            place = file.network.vpc or "", what, name
+            by_place.setdefault(place, []).append(str(_shortest(path)))
     return [
-        f"{' and '.join(paths)}: both want an Instance Connect endpoint of {vpc}, which has room"
-        " for one: take network.instance_connect out of the others"
-        for vpc, paths in by_vpc.items()
+        f"{' and '.join(paths)}: both want {what} of {vpc}, which has room for one: take {name}"
+        " out of the others"
+        for (vpc, what, name), paths in by_place.items()
         if len(paths) > 1
     ]
+
+
+def _endpoints(file: ClusterFile) -> Iterator[tuple[str, str]]:
+    """Those that the file asks for, and where it does so."""
+    if file.network.instance_connect:
+        yield "an Instance Connect endpoint", "network.instance_connect"
+    for service in file.network.endpoints:
+        yield f"an endpoint to {service}", f"{service} of network.endpoints"
 
 
 def _shortest(path: Path) -> Path:

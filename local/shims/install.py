@@ -6,6 +6,7 @@ from local.shims import (
     costs,
     ec2,
     efs,
+    endpoints,
     engine,
     events,
     functions,
@@ -23,8 +24,8 @@ from local.shims import (
 )
 
 PARTS = (
-    *(resources, ec2, efs, events, functions, iam, images, parameters, queues, security_groups),
-    *(stacks, storage, tables, templates, volumes),
+    *(resources, ec2, efs, endpoints, events, functions, iam, images, parameters, queues),
+    *(security_groups, stacks, storage, tables, templates, volumes),
 )
 
 

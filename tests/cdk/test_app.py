@@ -128,6 +128,23 @@ def test_two_files_that_want_the_one_instance_connect_endpoint_of_a_vpc_are_refu
         synthesized(tmp_path, *files)
 
 
+def test_two_files_that_want_an_endpoint_to_one_service_in_one_vpc_are_refused(tmp_path):
+    """Its name leads to one endpoint of a VPC: the second deployment would be rolled back."""
+    subnets = {zone: f"subnet-0a1b2c3{zone[-1]}" for zone in ("us-east-1a", "us-east-1b")}
+    network = {"vpc": "vpc-0a1b2c3d", "subnets": subnets}
+    files = [
+        dev_file(name=name, network={**network, "endpoints": ["ssm", name]})
+        for name in ("sqs", "events")
+    ]
+
+    with pytest.raises(BadConfig) as found:
+        synthesized(tmp_path, *files)
+
+    (said,) = str(found.value).splitlines()
+    assert "both want an endpoint to ssm of vpc-0a1b2c3d" in said
+    assert "take ssm of network.endpoints out of the others" in said
+
+
 def test_more_pools_than_the_functions_can_be_told_of_are_refused(tmp_path):
     """With the file's name and a way out, as any other fault."""
     few = dev_file()

@@ -1,4 +1,4 @@
-"""Interface endpoints of a cluster file, held against what AWS has in a region."""
+"""Endpoints of a cluster file, held against what AWS has in a region, and a VPC already."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,15 +11,23 @@ from botocore.stub import Stubber
 from tests.wire.cluster_files import good
 from tidegate.adapters.account import Account
 from tidegate.cli.deployable import Answer, _endpoints, answer
+from tidegate.core.model.ec2 import CLUSTER_TAG
 from tidegate.wire.config import parse_cluster
 from tidegate.wire.deployment import NEEDED_ENDPOINTS
 
 EVERYWHERE: tuple[str, ...] = ("us-east-1a", "us-east-1b", "us-east-1e")
 
 
+VPC = "vpc-0a1b2c3d"
+NETWORK = {"vpc": VPC, "subnets": {"us-east-1a": "subnet-0a1b2c3d"}}
+OF_VPC = {"Name": "vpc-id", "Values": [VPC]}
+
+
 @contextmanager
-def account(zones_of: Mapping[str, tuple[str, ...]]) -> Iterator[Account]:
-    """One where AWS has these services, by their whole names."""
+def account(
+    zones_of: Mapping[str, tuple[str, ...]], *answers: tuple[str, Any, Any]
+) -> Iterator[Account]:
+    """One where AWS has these services, by their whole names. `answers`: to what is asked next."""
     make: Any = boto3.client
     client = make("ec2", "us-east-1", aws_access_key_id="none", aws_secret_access_key="none")
     details = [
@@ -27,13 +35,19 @@ def account(zones_of: Mapping[str, tuple[str, ...]]) -> Iterator[Account]:
     ]
     asked = {"Filters": [{"Name": "service-type", "Values": ["Interface"]}]}
     with Stubber(client) as stub:
-        stub.add_response("describe_vpc_endpoint_services", {"ServiceDetails": details}, asked)
+        if zones_of:
+            stub.add_response("describe_vpc_endpoint_services", {"ServiceDetails": details}, asked)
+        for each in answers:
+            stub.add_response(*each)
         yield Account(lambda _: client)
+        stub.assert_no_pending_responses()
 
 
-def said(zones_of: Mapping[str, tuple[str, ...]], **changes: Any) -> Answer:
+def said(
+    zones_of: Mapping[str, tuple[str, ...]], *answers: tuple[str, Any, Any], **changes: Any
+) -> Answer:
     file = parse_cluster(repr(good(changes)), "test.yaml")
-    with account(zones_of) as asked:
+    with account(zones_of, *answers) as asked:
         return answer(_endpoints, file, asked)
 
 
@@ -70,3 +84,60 @@ def test_a_file_without_endpoints_asks_nothing(network: dict[str, Any]):
     found = said({}, network=network)
 
     assert (found.problems, found.unasked, found.needless) == ((), (), "the file names none")
+
+
+def endpoint(service: str, *, cluster: str = "", **more: Any) -> dict[str, Any]:
+    return {
+        "VpcEndpointId": f"vpce-{service}",
+        "ServiceName": f"com.amazonaws.us-east-1.{service}",
+        "State": "available",
+        "PrivateDnsEnabled": True,
+        "Tags": [{"Key": CLUSTER_TAG, "Value": cluster}] if cluster else [],
+        **more,
+    }
+
+
+def test_a_service_that_an_existing_vpc_has_an_endpoint_to_is_named_before_a_deployment():
+    """EC2 refuses the second one: private-dns-enabled cannot be set."""
+    there = [
+        endpoint("ssm"),
+        endpoint("sqs", cluster="another"),
+        endpoint("events", cluster="dev"),
+        endpoint("logs", PrivateDnsEnabled=False),
+        endpoint("sts", State="deleting"),
+    ]
+    interface = {"Name": "vpc-endpoint-type", "Values": ["Interface"]}
+    asked = {"Filters": [OF_VPC, interface]}
+    names = ["events", "logs", "sqs", "ssm", "sts"]
+    zones_of = {f"com.amazonaws.us-east-1.{each}": EVERYWHERE for each in names}
+    answered = ("describe_vpc_endpoints", {"VpcEndpoints": there}, asked)
+
+    found = said(zones_of, answered, name="dev", network={**NETWORK, "endpoints": names})
+
+    assert [str(each).partition(", and")[0] for each in found.problems] == [
+        f"network.endpoints[2]: {VPC} has vpce-sqs to sqs already",
+        f"network.endpoints[3]: {VPC} has vpce-ssm to ssm already",
+    ]
+    assert "leave ssm out, and let head and nodes into that one by HTTPS" in str(found.problems[1])
+
+
+@pytest.mark.parametrize(("cluster", "is_refused"), [("", True), ("dev", False)])
+def test_a_second_instance_connect_endpoint_is_named_before_a_deployment(
+    cluster: str, is_refused: bool
+):
+    there = {
+        "InstanceConnectEndpointId": "eice-0a1b2c3d",
+        "State": "create-complete",
+        "Tags": [{"Key": CLUSTER_TAG, "Value": cluster}] if cluster else [],
+    }
+    gone = {**there, "Tags": [], "State": "delete-complete"}
+    answered = (
+        "describe_instance_connect_endpoints",
+        {"InstanceConnectEndpoints": [there, gone]},
+        {"Filters": [OF_VPC]},
+    )
+
+    found = said({}, answered, name="dev", network={**NETWORK, "instance_connect": True})
+
+    told = [f"network.instance_connect: {VPC} has eice-0a1b2c3d already, and EC2 makes one"]
+    assert [str(each)[: len(told[0])] for each in found.problems] == told * is_refused

@@ -311,10 +311,11 @@ def _sessions(file: ClusterFile, account: Account) -> Found:
 
 
 def _endpoints(file: ClusterFile, account: Account) -> Found:
-    """Interface endpoints are to be had in the head's zone."""
-    if not file.network.endpoints:
+    """Endpoints are to be had in the head's zone, and an existing VPC has none of them."""
+    if not (file.network.endpoints or file.network.instance_connect):
         yield Needless("the file names none")
     yield from ways_out.endpoint_problems(file, account)
+    yield from ways_out.second_endpoints(file, account)
 
 
 def _existing_parts(file: ClusterFile, account: Account) -> Found:

@@ -9,6 +9,7 @@ gateway needs an internet gateway).
 
 from collections.abc import Iterator
 
+from tidegate.adapters import endpoints
 from tidegate.adapters.account import NOT_BLOCKED, Account, Subnet
 from tidegate.core.model.cluster import Pool
 from tidegate.wire.compat_facts import facts_of
@@ -51,6 +52,31 @@ def endpoint_problems(file: ClusterFile, account: Account) -> Iterator[Problem]:
             text = there if zones else f"nor elsewhere in {file.region}"
             place = ("network", "endpoints", index)
             yield Problem(place, f"AWS has no endpoint to {service} in {file.head_zone}; {text}")
+
+
+def second_endpoints(file: ClusterFile, account: Account) -> Iterator[Problem]:
+    """Endpoints that the file asks for and an existing VPC has already, from somebody else.
+
+    Sources: aws-samples/amazon-mwaa-examples#76 has the refusal of a second one with private DNS;
+    EC2 user guide, "Quotas for EC2 Instance Connect Endpoint".
+    """
+    vpc_id, name = file.network.vpc, file.cluster.name
+    if vpc_id is None:
+        return
+    there = endpoints.with_names(account, vpc_id, file.region) if file.network.endpoints else {}
+    for index, service in enumerate(file.network.endpoints):
+        found = there.get(service)
+        if found and found.cluster != name:
+            text = f"{vpc_id} has {found.endpoint_id} to {service} already, and EC2 gives a"
+            text += " service's name to one endpoint of a VPC: the deployment would be rolled back;"
+            text += f" leave {service} out, and let head and nodes into that one by HTTPS"
+            yield Problem(("network", "endpoints", index), text)
+    if file.network.instance_connect:
+        for each in endpoints.of_instance_connect(account, vpc_id):
+            if each.cluster != name:
+                text = f"{vpc_id} has {each.endpoint_id} already, and EC2 makes one for each VPC:"
+                text += " the deployment would be rolled back; leave it out"
+                yield Problem(("network", "instance_connect"), text)
 
 
 def blocked(file: ClusterFile, account: Account) -> Iterator[Problem]:
