@@ -102,4 +102,5 @@ def _role(instance: "InstanceTypeDef") -> str:
 
 def _newest(instances: "Iterable[InstanceTypeDef]") -> "InstanceTypeDef | None":
     heads = (each for each in instances if _role(each) == HEAD_ROLE)
-    return max(heads, key=lambda one: (one["LaunchTime"], one["InstanceId"]), default=None)
+    ordered = sorted(heads, key=lambda one: (one["LaunchTime"], one["InstanceId"]))
+    return ordered[-1] if ordered else None
