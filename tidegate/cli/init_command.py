@@ -124,7 +124,7 @@ _ZONES = re.compile("[a-z]+")
 def _not_there(path: Path) -> Path:
     """Looked at before anything is asked."""
     if path.exists():
-        typer.echo(printable(f"{path} is there already"), err=True)
+        typer.echo(printable(f"{path} is there already: take another name, or delete it"), err=True)
         raise typer.Exit(1)
     new_file(path)
     return path

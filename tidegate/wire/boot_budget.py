@@ -77,15 +77,15 @@ def notes(file: ClusterFile) -> Iterator[str]:
     saved = saved_by_baking(file)
     if saved == NOTHING:
         return
-    more = f"{saved} s, by estimate,"
+    more = f"an estimated {saved} s longer"
     if file.images:
         yield (
             "images: until one is baked (`tidegate image bake`) each boot installs what it lacks,"
-            f" and takes {more} longer"
+            f" and takes {more}"
         )
     else:
         yield (
-            f"image: each boot installs what it lacks, and takes {more} longer than from a baked"
+            f"image: each boot installs what it lacks, and takes {more} than from a baked"
             " image; `images: {}` bakes one (docs/images.md)"
         )
 
