@@ -17,6 +17,7 @@ from tidegate.adapters.aws_errors import (
     aws_call,
     cure,
     is_answer_of_dry_run,
+    is_bad_combination,
     is_lost_race,
     is_refusal,
     refusal_kind,
@@ -31,6 +32,13 @@ from tidegate.core.model.errors import (
     TidegateError,
     UnknownCaller,
 )
+
+# splunk/attack_range#1302; EC2's words of a template with interfaces of its own.
+FREE_TIER = (
+    "The specified instance type is not eligible for Free Tier. For a list of Free Tier instance "
+    "types, run 'describe-instance-types' with the filter 'free-tier-eligible=true'."
+)
+OF_SHAPE = "Network interfaces and an instance-level subnet ID may not be specified together"
 
 
 def client_error(
@@ -277,6 +285,8 @@ def test_what_waiting_does_not_cure_is_known_by_its_code(code: str, needs: Cure)
             Cure.TEMPLATE,
         ),
         ("InvalidParameterValue", "Invalid value 'p9.large' for InstanceType.", Cure.NONE),
+        ("InvalidParameterCombination", FREE_TIER, Cure.FREE_PLAN),
+        ("InvalidParameterCombination", OF_SHAPE, Cure.NONE),
     ],
 )
 def test_codes_of_several_meanings_are_told_apart_by_ec2_s_words(
@@ -287,6 +297,14 @@ def test_codes_of_several_meanings_are_told_apart_by_ec2_s_words(
     assert cure(code, words) is needs
     assert isinstance(raised, Permanent)
     assert raised.cure is needs
+
+
+def test_what_a_free_plan_lacks_is_not_taken_for_parameters_that_exclude_each_other() -> None:
+    """A dry run says nothing of the latter, since a fleet asks otherwise."""
+    code = "InvalidParameterCombination"
+
+    assert is_bad_combination(client_error(code, words=OF_SHAPE))
+    assert not is_bad_combination(client_error(code, words=FREE_TIER))
 
 
 @pytest.mark.parametrize("state", ["", ".PendingActivation", ".Unavailable"])

@@ -26,6 +26,7 @@ DOES = {
     Cure.KEY: "`kms_key` in the cluster file before its first deployment",
     Cure.TERMS: "accept the image's terms",
     Cure.ACCOUNT: "AWS Support (https://aws.amazon.com/contact-us/)",
+    Cure.FREE_PLAN: "aws freetier upgrade-account-plan --account-plan-type PAID",
     Cure.RESERVATION: "take it out of `reservations` or its group, then npx cdk deploy",
     Cure.SPOT_ROLE: "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com",
     Cure.TEMPLATE: "npx cdk deploy tidegate-test",

@@ -205,9 +205,11 @@ CURES = {
 }
 # Where a code has several meanings: a part of EC2's words, in small letters, tells this one.
 # Sources: hashicorp/terraform-provider-aws, the answers to RunInstances that it tries again; EC2
-# user guide, "Troubleshoot Amazon EC2 instance launch issues".
+# user guide, "Troubleshoot Amazon EC2 instance launch issues"; aws-samples/eks-workshop-v2#1644 and
+# splunk/attack_range#1302, of accounts on the free plan (since July 2025).
 CURES_BY_WORDS = (
     ("AuthFailure", "not authorized for images", Cure.IMAGE),
+    ("InvalidParameterCombination", "not eligible for free tier", Cure.FREE_PLAN),
     ("InvalidParameterValue", "iaminstanceprofile", Cure.TEMPLATE),
     ("OptInRequired", "marketplace", Cure.TERMS),
 )

@@ -158,8 +158,9 @@ def is_by_organization(error: ClientError) -> bool:
 
 
 def is_bad_combination(error: ClientError) -> bool:
-    """Source: "Error codes for the Amazon EC2 API"."""
-    return code_of(error) == "InvalidParameterCombination"
+    """Source: "Error codes for the Amazon EC2 API". What a free plan lacks has this code too."""
+    is_of_shape = cure(code_of(error), message_of(error)) is Cure.NONE
+    return code_of(error) == "InvalidParameterCombination" and is_of_shape
 
 
 def is_unsupported(error: ClientError) -> bool:

@@ -102,6 +102,11 @@ _DOES: Mapping[Cure, str] = MappingProxyType(
             "region: mostly minutes, at most 4 hours, then it writes a mail); if it lasts, ask AWS "
             "Support (https://aws.amazon.com/contact-us/)"
         ),
+        Cure.FREE_PLAN: (
+            "move the account to AWS's paid plan (`aws freetier upgrade-account-plan "
+            "--account-plan-type PAID --region us-east-1`): the free plan of new accounts has a "
+            "few small instance types alone"
+        ),
         Cure.RESERVATION: (
             "the reservation is gone, or no place of it is this account's: take it out of "
             "`reservations` or its group, then {deploy}"

@@ -298,6 +298,7 @@ class Cure(Coded):
     KEY = "key", "the launch may not use the key that the disk is encrypted with"
     TERMS = "terms", "the image's terms in AWS Marketplace were not accepted"
     ACCOUNT = "account", "AWS keeps the account from launching until it has looked at it"
+    FREE_PLAN = "free-plan", "the account's free plan has a few small instance types alone"
     RESERVATION = "reservation", "the reservation is gone, or no place of it is this account's"
     SPOT_ROLE = "spot-role", "the account has not the role that spot needs"
     TEMPLATE = "template", "the launch template, or what it names, is gone or wrong"
