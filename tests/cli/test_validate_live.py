@@ -59,7 +59,8 @@ def test_problems_of_all_kinds_come_at_once_with_their_places(region: Region):
     assert "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com" in (
         result.output
     )
-    assert "ami-0123456789abcdef0 is not there, or not shared with this account" in result.output
+    said = "ami-0123456789abcdef0 is not there, or not shared with this account, or kept from it"
+    assert said in result.output
 
 
 def test_a_zone_that_offers_no_type_of_a_pool_is_told(region: Region):

@@ -21,7 +21,7 @@ def resting(cure: Cure, code: str = "Code", message: str = "words") -> Resting:
 DOES = {
     Cure.DENIED: "Allow ec2:CreateFleet, ec2:RunInstances",
     Cure.QUOTA: "--region us-east-1 --quota-code L-3819A6DF",
-    Cure.IMAGE: "`image:` in the cluster file, then npx cdk deploy tidegate-test",
+    Cure.IMAGE: "`image:` in the cluster file, then npx cdk deploy tidegate-test; where",
     Cure.DISK: "`root_gib` of the pool",
     Cure.KEY: "`kms_key` in the cluster file before its first deployment",
     Cure.TERMS: "accept the image's terms",

@@ -186,7 +186,7 @@ def _images(file: ClusterFile, account: Account) -> Found:
         image_id = named if named.startswith(OWN_IMAGE) else account.parameter(named)
         image = account.image(image_id) if image_id else None
         if image is None or image_id is None:
-            text = "is not there, or not shared with this account"
+            text = "is not there, or not shared with this account, or kept from it (Allowed AMIs)"
             where = "" if image_id else "; AWS names the images of this region there"
             yield Problem(place, f"{image_id or named} {text}{where}")
             continue

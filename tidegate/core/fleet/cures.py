@@ -84,7 +84,8 @@ _DOES: Mapping[Cure, str] = MappingProxyType(
         Cure.QUOTA: "{quota}; waiting helps only if other instances hold it",
         Cure.IMAGE: (
             "name an image that exists and is shared with this account: `image:` in the cluster "
-            "file, then {deploy}"
+            "file, then {deploy}; where the account has Allowed AMIs (`aws ec2 "
+            "get-allowed-images-settings`), add the image's owner (`amazon`, Canonical) to them"
         ),
         Cure.DISK: (
             "make the nodes' root volume as large as the image's snapshot: `root_gib` of the pool "

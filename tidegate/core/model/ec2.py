@@ -293,7 +293,7 @@ class Cure(Coded):
     NONE = "", "it passes by itself"
     DENIED = "denied", "a policy forbids the call"
     QUOTA = "quota", "the account may not have more of it"
-    IMAGE = "image", "the image is gone, or not shared with this account"
+    IMAGE = "image", "the image is gone, not shared with this account, or none of its Allowed AMIs"
     DISK = "disk", "the root volume is smaller than the image's snapshot"
     KEY = "key", "the launch may not use the key that the disk is encrypted with"
     TERMS = "terms", "the image's terms in AWS Marketplace were not accepted"
