@@ -16,6 +16,10 @@ from tidegate.core.model.errors import BadConfig
 ROLE_CHARACTERS = 10_240
 # Source: Lambda guide, "Lambda quotas".
 ENVIRONMENT_BYTES = 4096
+# Source: SQS developer guide, "Amazon SQS policy quotas".
+QUEUE_POLICY = {"bytes": 8192, "conditions": 10, "statements": 20}
+# Source: CloudFormation user guide, "Understand CloudFormation quotas"; of a template in S3.
+TEMPLATE = {"bytes": 1_000_000, "Resources": 500, "Outputs": 200, "Parameters": 200}
 
 # As long as AWS makes them; of a name that CloudFormation draws, the longest that the kind has.
 ACCOUNT, REGION, DOMAIN = "123456789012", "ap-southeast-2", "amazonaws.com.cn"
@@ -58,6 +62,30 @@ def test_environment_of_each_function_fits_as_lambda_measures_it(made: Mapping[s
     }
 
     assert {name: size for name, size in sizes.items() if size > ENVIRONMENT_BYTES} == {}
+
+
+def test_policies_of_each_queue_fit_into_it(made: Mapping[str, Stack]):
+    """Each rule that delivers to a queue, or leaves its dead letters there, is a statement."""
+    for logical_id, resource in _all(made, "AWS::SQS::QueuePolicy"):
+        document = resource["Properties"]["PolicyDocument"]
+        statements = document["Statement"]
+        sizes = {
+            "bytes": len(_json(_put_in(made, document))),
+            "conditions": sum(
+                len(keys) for each in statements for keys in each.get("Condition", {}).values()
+            ),
+            "statements": len(statements),
+        }
+
+        assert {k: v for k, v in sizes.items() if v > QUEUE_POLICY[k]} == {}, logical_id
+
+
+def test_each_template_is_one_that_cloudformation_takes(made: Mapping[str, Stack]):
+    for name, stack in made.items():
+        sizes = {part: len(stack.template.get(part, ())) for part in TEMPLATE if part != "bytes"}
+        sizes["bytes"] = len(json.dumps(stack.template, indent=1).encode())
+
+        assert {k: v for k, v in sizes.items() if v > TEMPLATE[k]} == {}, name
 
 
 def test_more_than_an_environment_holds_is_told_before_the_deployment(tmp_path):
