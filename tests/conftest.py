@@ -41,10 +41,6 @@ gc.disable()
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
-    if sessions := sys.modules.get("botocore.session"):
-        # A function and a command have one session, and most tests one of their own, of which each
-        # would read the megabytes that describe EC2 anew.
-        vars(sessions)["create_loader"] = cache(vars(sessions)["create_loader"])
 
 
 def _is_compiled(argument: str) -> bool:
