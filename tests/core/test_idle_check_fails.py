@@ -8,6 +8,7 @@ from tests.core.reading import orders
 from tests.core.test_drift import learns
 from tests.core.test_idle_check import MISSES, RUNS, after, checked, ended, said, world
 from tests.make import NOW_S
+from tidegate.core.fleet.idle_check import SUSPECTS_MAX
 from tidegate.core.model.idle_check import DAY_S, FOUND, CheckedNode, FailedOnce
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.planner import plan
@@ -69,3 +70,12 @@ def test_a_second_check_that_tests_nothing_mends_nothing(how):
 def test_who_is_gone_is_no_suspect():
     gone = replace(SUSPECT, asked=None, failed=(FailedOnce("i-9", "x"),))
     assert after(world(state=gone)).failed == ()
+
+
+def test_a_check_that_fails_everywhere_does_not_fill_the_pool_s_record():
+    many = tuple(FailedOnce(f"i-{number}", "x") for number in range(2, SUSPECTS_MAX + 2))
+    ages = [9 * DAY_S] * (SUSPECTS_MAX + 1)
+    state = after(world(ages, replace(RUNS, failed=many), told=[FAILS["fails"][0]]))
+
+    assert len(state.failed) == SUSPECTS_MAX
+    assert state.failed[-1].instance_id == "i-1"

@@ -59,6 +59,9 @@ LATE_S = 300.0
 # For how long a node that did not pass is drained again and again until Slurm shows it.
 SICK_S = 3600.0
 
+# Of a pool, since its record is bound in its size. Who is forgotten counts as never checked.
+SUSPECTS_MAX = 32
+
 # Due before all that is due by its time.
 AT_ONCE_S = 0.0
 
@@ -316,7 +319,8 @@ def _failed(
     ended = replace(ended, nodes=others.nodes, failed=others.failed, missed=0, said="")
     first = state.failure(asked.node)
     if first is None:
-        return replace(ended, failed=(*others.failed, FailedOnce(asked.node, said)))
+        failed = (*others.failed, FailedOnce(asked.node, said))
+        return replace(ended, failed=failed[-SUSPECTS_MAX:])
     return replace(ended, sick=SickNode(asked.node, f"{FOUND}: {first.said}, {said}", now_s, now_s))
 
 
