@@ -109,11 +109,8 @@ MOUNT_EFS_AFTER = {"/usr/sbin/local-mount.efs": MOUNT_EFS}
 LACKING = {"/usr/sbin/mount.efs": ""}
 # The same with a package manager that has it, in one of several packages.
 UBUNTU = {"/etc/os-release": 'ID=ubuntu\nVERSION_ID="24.04"\n', **LACKING}
-APT = {
-    **UBUNTU,
-    "/usr/bin/apt-get": stub("apt-get"),
-    "/usr/bin/apt-mark": stub("apt-mark"),
-}
+MARKS = {"/usr/bin/apt-mark": stub("apt-mark")}
+APT = {**UBUNTU, **MARKS, "/usr/bin/apt-get": stub("apt-get")}
 DRIVERLESS = {
     **APT,
     "/usr/bin/nvidia-smi": "",
@@ -317,9 +314,7 @@ FAULTS = {
     "image_lacks": Fault("stage packages failed (exit 78): the image lacks mount.efs", LACKING),
     "installed": Fault("", APT, INSTALLS),
     "driver_installed": Fault("", DRIVERLESS, replace(INSTALLS, driver_branch="580")),
-    "upgradable": Fault(
-        "", {"/usr/bin/dpkg-query": stub("dpkg-query"), "/usr/bin/apt-mark": stub("apt-mark")}
-    ),
+    "upgradable": Fault("", {"/usr/bin/dpkg-query": stub("dpkg-query"), **MARKS}),
     "ubuntu_22": Fault("", SLURMLESS, jammy(RELEASE)),
     "schedmd_s_packages": Fault("", SCHEDMD, jammy(RELEASE)),
     "another_release": Fault("has no Slurm 19.05 for this system", SLURMLESS, jammy("19.05")),
@@ -353,9 +348,7 @@ FAULTS = {
     ),
     "lustre": Fault("", APT | mounts.LUSTRELESS, WITH_LUSTRE),
     "lustre_without_module": Fault(
-        "AWS's packages have no Lustre module for kernel",
-        APT | mounts.NO_MODULE,
-        WITH_LUSTRE,
+        "AWS's packages have no Lustre module for kernel", APT | mounts.NO_MODULE, WITH_LUSTRE
     ),
     "lustre_by_hook": Fault(
         "", APT | mounts.NO_MODULE, replace(WITH_LUSTRE, on_node_start=(BRINGS,))
