@@ -8,9 +8,11 @@ from tests.core.reading import orders
 from tests.core.test_drift import learns
 from tests.core.test_idle_check import MISSES, RUNS, after, checked, ended, said, world
 from tests.make import NOW_S
-from tidegate.core.fleet.idle_check import SUSPECTS_MAX
+from tidegate.core.fleet.idle_check import SUSPECT_S, SUSPECTS_MAX
+from tidegate.core.model.finding import StoppedCheck
 from tidegate.core.model.idle_check import DAY_S, FOUND, CheckedNode, FailedOnce
 from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.planner import plan
 
 FAILS = {
@@ -20,7 +22,8 @@ FAILS = {
 }
 
 
-SUSPECT = replace(RUNS, failed=(FailedOnce("i-1", "job 70 ended with exit code 3"),))
+ONCE = FailedOnce("i-1", "job 70 ended with exit code 3", NOW_S - 60)
+SUSPECT = replace(RUNS, failed=(ONCE,))
 
 
 @pytest.mark.parametrize("how", FAILS)
@@ -33,7 +36,7 @@ def test_a_node_that_fails_takes_jobs_and_is_checked_once_more_before_all_others
     assert orders(made, OrderKind.DRAIN) == []
     state = learns(made)[-1].idle_checks
     assert state is not None
-    assert state.failed == (FailedOnce("i-1", f"job 77 {words}"),)
+    assert state.failed == (FailedOnce("i-1", f"job 77 {words}", NOW_S),)
     assert (state.sick, state.gpu_hours) == (None, 0.0667)
     assert said(made)[0] == (
         "idle-check-failed-once",
@@ -68,14 +71,43 @@ def test_a_second_check_that_tests_nothing_mends_nothing(how):
 
 
 def test_who_is_gone_is_no_suspect():
-    gone = replace(SUSPECT, asked=None, failed=(FailedOnce("i-9", "x"),))
+    gone = replace(SUSPECT, asked=None, failed=(FailedOnce("i-9", "x", NOW_S),))
     assert after(world(state=gone)).failed == ()
 
 
 def test_a_check_that_fails_everywhere_does_not_fill_the_pool_s_record():
-    many = tuple(FailedOnce(f"i-{number}", "x") for number in range(2, SUSPECTS_MAX + 2))
+    many = tuple(FailedOnce(f"i-{number}", "x", NOW_S) for number in range(2, SUSPECTS_MAX + 2))
     ages = [9 * DAY_S] * (SUSPECTS_MAX + 1)
     state = after(world(ages, replace(RUNS, failed=many), told=[FAILS["fails"][0]]))
 
     assert len(state.failed) == SUSPECTS_MAX
     assert state.failed[-1].instance_id == "i-1"
+
+
+@pytest.mark.parametrize(("ago_s", "is_drained"), [(SUSPECT_S - 1, False), (SUSPECT_S + 1, True)])
+def test_one_failure_counts_where_no_second_check_came(ago_s, is_drained):
+    """It has jobs all the time, or the day's budget is used up."""
+    late = replace(SUSPECT, asked=None, failed=(replace(ONCE, at_s=NOW_S - ago_s),))
+
+    made = plan(world(state=late))
+
+    drained = [(order.names, order.text) for order in orders(made, OrderKind.DRAIN)]
+    once = f"{FOUND}: job 70 ended with exit code 3, and no other check in 30 min"
+    assert drained == ([(("i-1",), once)] if is_drained else [])
+
+
+def test_a_second_check_that_runs_is_waited_for():
+    running = replace(SUSPECT, failed=(replace(ONCE, at_s=NOW_S - SUSPECT_S - 1),))
+    assert orders(plan(world(state=running)), OrderKind.DRAIN) == []
+
+
+def test_what_a_check_said_that_is_not_believed_any_more_drains_nobody():
+    late = replace(SUSPECT, asked=None, failed=(replace(ONCE, at_s=NOW_S - SUSPECT_S - 1),))
+    stop = StoppedCheck(FOUND, NOW_S - 60, 2, 2)
+
+    made = plan(world(state=late, history=PoolHistory("t4", stopped_checks=(stop,))))
+
+    assert orders(made, OrderKind.DRAIN) == []
+    state = learns(made)[-1].idle_checks
+    assert state is not None
+    assert (state.failed, state.sick) == ((), None)

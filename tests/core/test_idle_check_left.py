@@ -38,7 +38,9 @@ def test_status_says_what_is_used_and_nodes_when_each_was_checked():
     reports = {each.name: each for each in node_reports(of)}
     found = [reports[name].checked for name in ("i-1", "i-2", "i-3")]
     assert found == ["is being checked", "2.0 h ago", "never"]
-    suspect = replace(RUNS, asked=None, failed=(FailedOnce("i-1", "job 77 ran out of memory"),))
+    suspect = replace(
+        RUNS, asked=None, failed=(FailedOnce("i-1", "job 77 ran out of memory", NOW_S),)
+    )
     (shown,) = node_reports(world(state=suspect))
     assert shown.checked == "failed, has another"
     assert [each.checked for each in node_reports(world(check=None))] == [""]

@@ -62,6 +62,9 @@ SICK_S = 3600.0
 # Of a pool, since its record is bound in its size. Who is forgotten counts as never checked.
 SUSPECTS_MAX = 32
 
+# Within which a node that has failed has its other check, else the one counts.
+SUSPECT_S = 1800.0
+
 # Due before all that is due by its time.
 AT_ONCE_S = 0.0
 
@@ -150,12 +153,13 @@ def with_idle_checks(
         shown = [there[name].node for name in after.asked.nodes if name in there]
         after = _seen(after, after.asked, check, snapshot, [each for each in shown if each])
     known = {each.instance_id for each in ours}
+    is_believed = all(each.check != FOUND for each in history.stopped_checks)
     after = replace(
         after,
         nodes=tuple(each for each in after.nodes if each.instance_id in known),
-        failed=tuple(each for each in after.failed if each.instance_id in known),
+        failed=tuple(e for e in after.failed if is_believed and e.instance_id in known),
     )
-    after = with_verdict(after, check, known, snapshot.now_s)
+    after = with_verdict(_unproved(after, snapshot.now_s), check, known, snapshot.now_s)
     return history if after == state else replace(history, idle_checks=after)
 
 
@@ -319,9 +323,24 @@ def _failed(
     ended = replace(ended, nodes=others.nodes, failed=others.failed, missed=0, said="")
     first = state.failure(asked.node)
     if first is None:
-        failed = (*others.failed, FailedOnce(asked.node, said))
+        failed = (*others.failed, FailedOnce(asked.node, said, now_s))
         return replace(ended, failed=failed[-SUSPECTS_MAX:])
     return replace(ended, sick=SickNode(asked.node, f"{FOUND}: {first.said}, {said}", now_s, now_s))
+
+
+def _unproved(state: IdleChecks, now_s: float) -> IdleChecks:
+    """One failure counts where no second check came: the node is busy, or the day's hours used."""
+    is_checked = {state.asked.node} if state.asked else set()
+    late = [
+        each
+        for each in state.failed
+        if now_s > each.at_s + SUSPECT_S and each.instance_id not in is_checked
+    ]
+    if state.sick or not late:
+        return state
+    said = f"{FOUND}: {late[0].said}, and no other check in {span(SUSPECT_S)}"
+    sick = SickNode(late[0].instance_id, said, now_s, now_s)
+    return replace(_without(state, sick.instance_id), sick=sick)
 
 
 def _without(state: IdleChecks, name: str) -> IdleChecks:

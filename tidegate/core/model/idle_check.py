@@ -100,6 +100,7 @@ class FailedOnce:
 
     instance_id: str  #: the node
     said: str  #: how the check ended
+    at_s: float = 0.0  #: when that was seen
 
 
 @frozen
