@@ -56,10 +56,13 @@ class RealStage:
     router: Router = field(init=False)
     _ec2: Any = field(init=False)
     _listing: Listing = field(init=False)
+    # One for all looks, as the agent has: it asks once for what stays true, as a job's script.
+    _slurm: SlurmCli = field(init=False)
     _is_heard: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> Self:
         self.file = load_cluster(self.cluster_file)
+        self._slurm = SlurmCli(lambda argv, bound_s: MachineRunner(self.head)(argv, bound_s))
         stack = f"tidegate-{self.file.cluster.name}"
         assembly = synthesize(self.cluster_file, self.cluster_file.parent / "cdk.out")
         self.world = World(WorldSettings(AWS_PORT, self.file.region)).__enter__()
@@ -141,7 +144,7 @@ class RealStage:
         alive = {instance_id for instance_id, _, _ in self.seen.instances}
         self.chronicle.note_terminated(self.chronicle.launched.keys() - alive, now_s)
         try:
-            self.seen.reading = SlurmCli(MachineRunner(self.head)).read()
+            self.seen.reading = self._slurm.read()
         except (SlurmUnavailable, HeadDidNotBoot):
             return  # it is stopped, or on its way up
         self.chronicle.note_reading(self.seen.reading, now_s)
