@@ -154,10 +154,12 @@ def test_limits_hold_and_what_nothing_can_hold_is_told():
 
 
 def test_nodes_over_a_limit_are_seen_in_the_figures():
+    asked = trace("0 600 1 1", "0 600 4 1")
     limited = cluster(more="limits: {nodes: 1}\n")
-    ended = replay(trace("0 600 1 1", "0 600 4 1"), limited, EXACT, "parallelcluster")
+    pool = cluster("limits: {nodes: 1}")
 
-    assert ended.outcome.breaches == 1
+    assert replay(asked, limited, EXACT, "parallelcluster").outcome.breaches == 1
+    assert replay(asked, pool, EXACT, "parallelcluster").outcome.breaches == 1
 
 
 def test_an_interruption_costs_the_work_since_the_last_checkpoint():

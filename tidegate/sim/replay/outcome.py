@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tidegate.core.demand.fit import lacks, part_of_gpu
-from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.cluster import Cluster, Limits
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.frozen import frozen
 from tidegate.sim.replay.meters import launches_over_budget
@@ -183,6 +184,28 @@ def plans_paid_in(world: World) -> PlansPaid:
     return plans_paid(world.gone, world.cluster.savings_plans, EPOCH_S, ended_s)
 
 
+@dataclass(slots=True)
+class _Use:
+    """What nodes that are there at a time come to."""
+
+    nodes: int = 0
+    gpus: int = 0
+    usd: float = 0.0
+
+    def add(self, machine: Machine, sign: int) -> None:
+        self.nodes += sign
+        self.gpus += sign * machine.instance_type.gpus
+        self.usd += sign * machine.usd_per_hour
+
+    def is_over(self, limits: Limits, usd: float) -> bool:
+        measured = (
+            (self.nodes, limits.nodes),
+            (self.gpus, limits.gpus),
+            (usd - 1e-6, limits.usd_per_hour),
+        )
+        return any(most is not None and value > most for value, most in measured)
+
+
 def _peaks(world: World, paid: PlansPaid) -> tuple[int, float, int]:
     """The most nodes and USD per hour at a time, and how often a launch broke a limit.
 
@@ -193,20 +216,19 @@ def _peaks(world: World, paid: PlansPaid) -> tuple[int, float, int]:
         assert each.ended_s is not None
         changes += [(each.launched_s, 1, each), (each.ended_s, -1, each)]
     changes.sort(key=lambda change: (change[0], change[1], change[2].name))
-    limits = world.cluster.limits
-    nodes = most_nodes = gpus = breaches = 0
-    usd = most_usd = 0.0
+    bounds = {each.name: each.limits for each in world.cluster.pools}
+    pools = {name: _Use() for name in bounds}
+    use, most_nodes, most_usd, breaches = _Use(), 0, 0.0, 0
     for at_s, sign, machine in changes:
-        nodes, gpus = nodes + sign, gpus + sign * machine.instance_type.gpus
-        usd += sign * machine.usd_per_hour
-        now_usd = usd - paid.saved_at(at_s)
-        most_nodes, most_usd = max(most_nodes, nodes), max(most_usd, now_usd)
-        measured = (
-            (nodes, limits.nodes),
-            (gpus, limits.gpus),
-            (now_usd - 1e-6, limits.usd_per_hour),
+        use.add(machine, sign)
+        pools[machine.pool].add(machine, sign)
+        now_usd = use.usd - paid.saved_at(at_s)
+        most_nodes, most_usd = max(most_nodes, use.nodes), max(most_usd, now_usd)
+        of_pool = pools[machine.pool]
+        is_over = use.is_over(world.cluster.limits, now_usd) or of_pool.is_over(
+            bounds[machine.pool], of_pool.usd
         )
-        breaches += sign > 0 and any(most is not None and value > most for value, most in measured)
+        breaches += sign > 0 and is_over
     return most_nodes, most_usd, breaches
 
 
