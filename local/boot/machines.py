@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 
 from local.boot.cloud import Cloud, publish, tags, template
 from local.boot.overrides import assert_bounded_head
@@ -38,10 +39,13 @@ LOCAL_SLURM = replace(
 )
 LOCAL_NODE = replace(NODE, register_wait_s=60)
 
+# The same for every node of a world: it is packed once.
+_node_bundle = cache(node_bundle)
+
 
 def data_of_node(cloud: Cloud, values: NodeValues) -> str:
     """User data of nodes, whose bundle is there."""
-    return node_user_data(values, publish(cloud, node_bundle()))
+    return node_user_data(values, publish(cloud, _node_bundle()))
 
 
 def data_of_head(cloud: Cloud, values: HeadValues, parameter: str = HEAD_PARAMETER) -> str:
