@@ -199,3 +199,13 @@ def test_what_is_dearer_than_a_volume_is_refused_until_it_is_meant(tmp_path: Pat
     assert codes(CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])) == {
         "shared-volume"
     }
+
+
+@pytest.mark.parametrize("what", [TO_MAKE, LUSTRE])
+def test_that_what_is_made_begins_empty_is_told(tmp_path: Path, what: str):
+    """And that the old one goes with the old cluster: DeletionPolicy is Delete by default."""
+    done = imported(tmp_path, ("/work", what))
+
+    assert "it begins empty: copy what is in the old one, which the old cluster deletes" in (
+        told(done, "s0")
+    )

@@ -22,6 +22,11 @@ from tidegate.wire.problems import shown
 LUSTRE_STEP_GIB, LEAST_LUSTRE_GIB = 2400, 1200
 STAND_IN_GROUP, STAND_IN_MOUNT, STAND_IN_NFS = "sg-00000000", "fsx", "nfs.example:/path"
 STAND_IN_FILES = "fs-00000000"
+# Source: ParallelCluster guide v3, SharedStorage, DeletionPolicy, which is Delete by default.
+BEGINS_EMPTY = (
+    "it begins empty: copy what is in the old one, which the old cluster deletes with itself, but"
+    " for DeletionPolicy: Retain"
+)
 HOMES, OLD_HOMES = "/home", "/old-home"
 USUAL_DIR = "/shared"
 OTHER_DIRS = ("/efs", "/cluster", *(f"/cluster{number}" for number in range(2, 100)))
@@ -130,6 +135,7 @@ def _mounted(each: SharedStorage, directory: str, place: str, done: Translated) 
     elif each.storage_type == "FsxLustre" and "lustre" not in done.file:
         lustre = each.fsx_lustre_settings or FileSystem()
         done.file["lustre"] = {"directory": directory, **_lustre(lustre, place, done)}
+        done.lose(place, "without-harm", BEGINS_EMPTY, is_heavy=False)
     else:
         return _yours_to_make(each, directory, done)
     return True
@@ -194,7 +200,7 @@ def _may_be_shared(directory: str) -> bool:
 
 def _files(settings: FileSystem, place: str, done: Translated) -> None:
     if settings.file_system_id is None:
-        done.lose(place, EFS_SPEED.code, EFS_SPEED.means)
+        done.lose(place, EFS_SPEED.code, f"{BEGINS_EMPTY}; {EFS_SPEED.means}")
         return
     existing = done.file.setdefault("existing", {})
     existing["file_system"] = settings.file_system_id
