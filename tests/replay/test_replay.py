@@ -159,7 +159,19 @@ def test_nodes_over_a_limit_are_seen_in_the_figures():
     pool = cluster("limits: {nodes: 1}")
 
     assert replay(asked, limited, EXACT, "parallelcluster").outcome.breaches == 1
-    assert replay(asked, pool, EXACT, "parallelcluster").outcome.breaches == 1
+    assert replay(trace("0 600 8 1", "0 600 8 1"), pool, EXACT, "asg").outcome.breaches == 2
+
+
+@pytest.mark.parametrize("policy", ["parallelcluster", "karpenter"])
+@pytest.mark.parametrize("limit", ["nodes: 1", "gpus: 4"])
+def test_other_autoscalers_keep_the_limits_of_pools_that_they_know(policy: str, limit: str):
+    """MaxCount of a queue, `spec.limits` of a NodePool: the second job waits for the first."""
+    ended = replay(
+        trace("0 600 4 1", "0 600 4 1"), cluster(f"limits: {{{limit}}}"), EXACT, policy
+    ).outcome
+
+    assert ended.breaches == 0
+    assert (ended.most_nodes, ended.jobs) == (1, 2)
 
 
 def test_an_interruption_costs_the_work_since_the_last_checkpoint():

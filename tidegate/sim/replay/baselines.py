@@ -5,6 +5,7 @@ rule in the first zone, and nobody's capacity runs out.
 """
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import ceil
@@ -39,6 +40,35 @@ class Offer:
         if self.pool.name not in world.queue.pools_of(job.partitions):
             return False
         return not lacks(job.shape, self.of) and meets(job, self.features)
+
+
+class Left:
+    """What limits of pools leave of their nodes and GPUs while a policy decides. Those of the
+    cluster and limits on money the other autoscalers do not have.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._used: Counter[tuple[str, str]] = Counter()
+        for each in world.machines.values():
+            self._use(each.pool, each.instance_type)
+
+    def _use(self, pool: str, of: InstanceType, nodes: int = 1) -> None:
+        self._used[pool, "nodes"] += nodes
+        self._used[pool, "gpus"] += nodes * of.gpus
+
+    def has(self, offer: Offer) -> bool:
+        """Room for one more."""
+        pool, limits = offer.pool.name, offer.pool.limits
+        nodes, gpus = self._used[pool, "nodes"] + 1, self._used[pool, "gpus"] + offer.of.gpus
+        return (limits.nodes is None or nodes <= limits.nodes) and (
+            limits.gpus is None or gpus <= limits.gpus
+        )
+
+    def take(self, offer: Offer) -> None:
+        self._use(offer.pool.name, offer.of)
+
+    def give_back(self, offer: Offer) -> None:
+        self._use(offer.pool.name, offer.of, -1)
 
 
 def offers(cluster: Cluster) -> list[Offer]:
@@ -134,50 +164,53 @@ def release_idle(world: World, idle_s: float, spare: int = 1 << 30) -> float | N
 
 class ParallelCluster:
     """AWS ParallelCluster: Slurm's power saving. For each job that fits nowhere the cheapest type
-    that holds it; a node goes after ScaledownIdletime, 10 minutes.
+    that holds it, within its queues' MaxCount, all nodes of a job or none; a node goes after
+    ScaledownIdletime, 10 minutes.
 
-    Source: AWS ParallelCluster user guide, "Slurm scheduler support" and `ScaledownIdletime`.
+    Source: AWS ParallelCluster user guide, "Slurm scheduler support", `MaxCount` and
+    `ScaledownIdletime`.
     """
 
     IDLE_S = 600.0
 
     def decide(self, world: World) -> float | None:
-        left, _ = unplaced(world)
+        unmet, _ = unplaced(world)
+        left, for_sale = Left(world), offers(world.cluster)
         rooms: list[Room] = []
-        for job in left:
-            if not any(room.put(job, world) for room in rooms):
-                offer = _cheapest(offers(world.cluster), [job], world)
-                if offer:
-                    world.buy(offer.pool, offer.offering, 1)
-                    rooms.append(Room.of_offer(offer))
-                    rooms[-1].put(job, world)
+        for _, shares in itertools.groupby(unmet, key=lambda job: job.job_id):
+            for offer in _bought(list(shares), for_sale, rooms, left, world):
+                world.buy(offer.pool, offer.offering, 1)
         return release_idle(world, self.IDLE_S)
 
 
 class Karpenter:
     """Karpenter: pending pods are packed into as few nodes as can be, the largest pods first;
-    each node then is the cheapest type that holds what was packed on it. Empty nodes go after
-    consolidateAfter, 30 s; running jobs are never moved.
+    each node then is the cheapest type that holds what was packed on it, within the limits of its
+    NodePool. Empty nodes go after consolidateAfter, 30 s; running jobs are never moved.
 
-    Source: Karpenter's documentation, "Scheduling" and "Disruption" (consolidation).
+    Source: Karpenter's documentation, "Scheduling", "NodePools" (`spec.limits`) and "Disruption"
+    (consolidation).
     """
 
     IDLE_S = 30.0
 
     def decide(self, world: World) -> float | None:
-        left, _ = unplaced(world)
-        for_sale = offers(world.cluster)
-        rooms: list[Room] = []
-        for job in sorted(left, key=lambda job: (-job.shape.gpus, -job.shape.cpus, job.job_id)):
-            if not any(room.put(job, world) for room in rooms):
-                holding = [each for each in for_sale if each.suits(job, world)]
+        unmet, _ = unplaced(world)
+        left, for_sale = Left(world), offers(world.cluster)
+        rooms: list[tuple[Offer, Room]] = []
+        for job in sorted(unmet, key=lambda job: (-job.shape.gpus, -job.shape.cpus, job.job_id)):
+            if not any(room.put(job, world) for _, room in rooms):
+                holding = [each for each in for_sale if each.suits(job, world) and left.has(each)]
                 if holding:
                     largest = max(holding, key=lambda each: (each.of.gpus, each.of.cpus))
-                    rooms.append(Room.of_offer(largest))
-                    rooms[-1].put(job, world)
-        for room in rooms:
-            offer = _cheapest(for_sale, room.jobs, world)
+                    left.take(largest)
+                    rooms.append((largest, Room.of_offer(largest)))
+                    rooms[-1][1].put(job, world)
+        for largest, room in rooms:
+            left.give_back(largest)
+            offer = _cheapest([each for each in for_sale if left.has(each)], room.jobs, world)
             if offer:
+                left.take(offer)
                 world.buy(offer.pool, offer.offering, 1)
         return release_idle(world, self.IDLE_S)
 
@@ -255,6 +288,32 @@ def static_nodes(jobs: Sequence[TraceJob], cluster: Cluster, percent: float) -> 
         if left_s <= 0:
             break
     return max(ceil(enough - 1e-6), max(job.nodes for job in jobs))
+
+
+def _bought(
+    shares: Sequence[Job],
+    for_sale: Sequence[Offer],
+    rooms: list[Room],
+    left: Left,
+    world: World,
+) -> list[Offer]:
+    """What is bought for one job's shares beside these rooms: nothing, where some find none."""
+    found: list[Offer] = []
+    for job in shares:
+        if any(room.put(job, world) for room in rooms):
+            continue
+        there = [each for each in for_sale if left.has(each)]
+        offer = _cheapest(there, [job], world)
+        if offer is None:
+            del rooms[len(rooms) - len(found) :]
+            for each in found:
+                left.give_back(each)
+            return []
+        left.take(offer)
+        found.append(offer)
+        rooms.append(Room.of_offer(offer))
+        rooms[-1].put(job, world)
+    return found
 
 
 def _share(shape: Shape, of: InstanceType) -> float:
