@@ -111,3 +111,23 @@ def test_what_boots_for_a_component_that_loses_a_node_is_bought_once() -> None:
 
     assert launch.gated_for == "1"
     assert launches(made) == []
+
+
+def test_components_that_lose_nodes_are_bought_for_though_another_job_ranks_between_them() -> None:
+    """Each has a priority of its own, and all of them start again together."""
+    leader = job(1, nodes=2, gpus=4, on=["i-1", "i-2"], het_job_id="1", priority=100)
+    between = job(2, gpus=4, priority=70)
+    other = job(3, nodes=2, gpus=4, on=["i-3", "i-4"], het_job_id="1", priority=50)
+    up, taken = ("i-1", "i-2", "i-3", "i-4"), ("i-2", "i-4")
+    nodes = [node(name, T4_BIG, state="ALLOCATED+DYNAMIC_NORM", gpus_alloc=4) for name in up]
+    going = [record(name, ON, phase=Phase.INTERRUPTED) for name in taken]
+    records = [
+        *(record(name, ON) for name in ("i-1", "i-3")),
+        *(replace(each, reclaim_at_s=NOW_S + 100) for each in going),
+    ]
+    live = [instance(name, ON) for name in up]
+
+    made = plan(snapshot([leader, between, other], nodes, instances=live, records=records))
+
+    bought = {each.for_jobs: (each.count, each.gated_for) for each in launches(made)}
+    assert bought == {("1",): (1, "1"), ("2",): (1, ""), ("3",): (1, "1")}

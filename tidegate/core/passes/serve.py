@@ -87,16 +87,14 @@ def _give_nodes(
     """
     left: list[int] = []
     gangs: dict[int, list[Gang]] = {}
-    held: set[str] = set()
+    together = _components(queue.needs)
     for number, need in enumerate(queue.needs):
         if need.is_gang:
             left.append(need.count)
-            if need.gang_id not in held:
-                parts = _components(queue.needs, number)
+            if parts := together.pop(need.gang_id, ()) if need.gang_id else [need]:
                 gangs[number] = [hold(room, parts) for _ in range(need.count)]
                 queue.gangs += gangs[number]
                 later.note(gangs[number])
-                held.update([need.gang_id] if need.gang_id else ())
         elif later.waits(room, purchase, need, groups[number]):
             later.counts[number] = need.count
             left.append(0)
@@ -154,13 +152,12 @@ def _barred(
     return found
 
 
-def _components(needs: Sequence[Need], number: int) -> list[Need]:
-    """The need and those that start together with it; they stand side by side."""
-    found = [needs[number]]
-    for other in range(number + 1, len(needs) if found[0].gang_id else 0):
-        if needs[other].gang_id != found[0].gang_id:
-            break
-        found.append(needs[other])
+def _components(needs: Sequence[Need]) -> dict[str, list[Need]]:
+    """Needs that start together, by their gang: other jobs may stand between them in the queue."""
+    found: dict[str, list[Need]] = {}
+    for need in needs:
+        if need.gang_id:
+            found.setdefault(need.gang_id, []).append(need)
     return found
 
 
