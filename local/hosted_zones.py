@@ -1,28 +1,26 @@
-"""The names that Route 53 knows."""
+"""The names that Route 53 knows, asked of moto in this process: a world looks each second."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import Any
 
-if TYPE_CHECKING:
-    from mypy_boto3_route53.client import Route53Client
+from moto.route53.models import route53_backends
 
 
-def address_records(route53: "Route53Client") -> dict[str, str]:
+def address_records() -> dict[str, str]:
     """All A records: full name -> address (the first of several).
 
     Of all hosted zones, public ones too: moto takes a zone with a VPC for public.
     """
-    found: dict[str, str] = {}
-    for zones in route53.get_paginator("list_hosted_zones").paginate():
-        for zone in zones["HostedZones"]:
-            found |= _addresses(route53, zone["Id"])
-    return found
-
-
-def _addresses(route53: "Route53Client", zone_id: str) -> dict[str, str]:
-    pages = route53.get_paginator("list_resource_record_sets").paginate(HostedZoneId=zone_id)
     return {
-        record["Name"].rstrip("."): record["ResourceRecords"][0]["Value"]
-        for page in pages
-        for record in page["ResourceRecordSets"]
-        if record["Type"] == "A" and record.get("ResourceRecords")
+        record.name.rstrip("."): record.records[0]
+        for zone in _zones()
+        for record in list(zone.rrsets)
+        if record.type == "A" and record.records
     }
+
+
+def _zones() -> Iterator[Any]:
+    """`list`: other threads add meanwhile."""
+    for account in list(route53_backends.values()):
+        for backend in list(account.values()):
+            yield from list(backend.zones.values())

@@ -57,7 +57,7 @@ class Hypervisor:
         self._seen_at_s: dict[str, float] = {}
         self._booted: set[str] = set()
         self._stopped: set[str] = set()
-        self._route53 = clients("route53") if clients else None
+        self._has_zones = clients is not None
         self._names_due_at_s = 0.0
         if clients:
             roles = InstanceRoles(ec2, clients("iam"), clients("sts"))
@@ -174,7 +174,7 @@ class Hypervisor:
 
     def _publish_names(self, listed: Instances, now_s: float) -> None:
         """Records hold EC2's addresses; the world gave the machines others."""
-        if self._route53 is None or now_s < self._names_due_at_s:
+        if not self._has_zones or now_s < self._names_due_at_s:
             return
         self._names_due_at_s = now_s + _NAMES_POLL_S
         address_of = {
@@ -185,7 +185,7 @@ class Hypervisor:
         self._world.dns.set_records(
             {
                 name: address_of[address]
-                for name, address in address_records(self._route53).items()
+                for name, address in address_records().items()
                 if address in address_of
             }
         )
