@@ -11,7 +11,7 @@ from tests.userdata.findings import NODE_FINDINGS
 
 FOLDER = Path("userdata/node")
 LIB = """
-RUN_DIR={folder} GPUS=0 GPU_FACTS= LAYOUT= EFA=0 GRES=gpu WRONG_CONFIGURATION=78
+RUN_DIR={folder} GPUS=0 LAYOUT= EFA=0 GRES=gpu WRONG_CONFIGURATION=78
 console() {{ echo "$*" >>{folder}/console; }}
 put_file() {{ cat >"$1"; }}
 sleep() {{ echo "$1" >>{folder}/slept; }}
@@ -157,3 +157,33 @@ def test_the_gate_asks_once_more_too(tmp_path: Path, looks: tuple[int, ...], cod
 
     assert done.returncode == code
     assert text_of(tmp_path / "slept") == "10\n"
+
+
+def test_a_retest_asks_the_gpus_anew(tmp_path: Path) -> None:
+    """What was read of them before the first look would find the same for ever."""
+    run(tmp_path, "", "-c", "true")
+    with (tmp_path / "lib.sh").open("a") as lib:
+        lib.write("GPUS=1\n")
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text(
+        "#!/bin/sh\n[ -e asked ] && errors=0 || errors=2\ntouch asked\n"
+        'echo "580.65.06, $errors, Not Active"\n'
+    )
+    smi.chmod(0o755)
+    alone = ("disk", "gpus", "rows", "throttle", "fabric", "fabric_state")
+
+    sick, console = periodic(tmp_path, "".join(f"{each} ignore\n" for each in alone))
+
+    assert sick == ""
+    assert console.startswith("health: ecc: 2 uncorrected ECC errors")
+    assert console.endswith("and not 10 s later; the node goes on\n")
+
+
+def test_a_retest_of_the_gate_that_cannot_tell_mends_nothing(tmp_path: Path) -> None:
+    run(tmp_path, "", "-c", "true")
+    with (tmp_path / "files" / "checks.sh").open("a") as checks:
+        checks.write("check_disk() { [[ ! -e asked ]] || return 2; touch asked; return 1; }\n")
+
+    done = run(tmp_path, "", "-euc", "source ./lib.sh; source files/health.sh; gate")
+
+    assert done.returncode == 78
