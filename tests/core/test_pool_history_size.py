@@ -2,13 +2,20 @@
 
 from dataclasses import replace
 
+from tests.core.test_idle_check import after, world
 from tests.core.test_seen_hazards import learns, of_one_pool, ran
 from tests.core.test_spares import learnt, seen
 from tests.make import NOW_S, T4, job, offering
 from tidegate.core.fleet.idle_time import SEEN_MAX
 from tidegate.core.fleet.week import HOURS, hour_at
 from tidegate.core.model.finding import FINDINGS_MAX, Finding
-from tidegate.core.model.idle_check import CheckedNode, IdleChecks, PairChecks
+from tidegate.core.model.idle_check import (
+    CHECKED_MAX,
+    DAY_S,
+    CheckedNode,
+    IdleChecks,
+    PairChecks,
+)
 from tidegate.core.model.pool_history import (
     Arrivals,
     HourSeen,
@@ -80,7 +87,7 @@ def test_with_all_that_a_pool_of_a_thousand_nodes_may_have_a_record_fits() -> No
         for zone in ZONES
     )
     (noted,) = learns(plan(replace(world, pool_history=(PoolHistory("t4", spot=spots),))))
-    checked = tuple(CheckedNode(f"i-{number:017x}", AT_S) for number in range(1000))
+    checked = tuple(CheckedNode(f"i-{number:017x}", AT_S) for number in range(CHECKED_MAX))
     found = Finding(
         *(f"i-{1:017x}", "tidegate-health: nvlink", offering(), AT_S, 1000, 500, "0a1b2c3d-12"),
         reservation=f"cr-{1:017x}",
@@ -98,3 +105,15 @@ def test_with_all_that_a_pool_of_a_thousand_nodes_may_have_a_record_fits() -> No
     )
 
     assert len(encode(POOL_HISTORY, whole)) < ITEM_BYTES
+
+
+def test_of_more_nodes_than_a_record_holds_those_are_remembered_that_were_checked_last() -> None:
+    names = [f"i-{number}" for number in range(1, CHECKED_MAX + 101)]
+    checked = tuple(CheckedNode(name, NOW_S - 9000 + at) for at, name in enumerate(names))
+    ages_s = [9 * DAY_S] * len(names)
+    before = IdleChecks(nodes=checked, pairs=PairChecks(nodes=checked))
+
+    found = after(world(ages_s, before))
+
+    assert found.nodes == checked[100:]
+    assert found.pairs.nodes == checked[100:]

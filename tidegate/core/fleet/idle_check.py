@@ -24,6 +24,7 @@ from tidegate.core.fleet.members import Member
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.durations import clock, span
 from tidegate.core.model.idle_check import (
+    CHECKED_MAX,
     DAY_S,
     FOUND,
     SECONDS_PER_HOUR,
@@ -156,7 +157,7 @@ def with_idle_checks(
     is_believed = all(each.check != FOUND for each in history.stopped_checks)
     after = replace(
         after,
-        nodes=tuple(each for each in after.nodes if each.instance_id in known),
+        nodes=tuple(each for each in after.nodes if each.instance_id in known)[-CHECKED_MAX:],
         failed=tuple(e for e in after.failed if is_believed and e.instance_id in known),
     )
     after = with_verdict(_unproved(after, snapshot.now_s), check, known, snapshot.now_s)

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from tidegate.core.model.durations import span
 from tidegate.core.model.idle_check import (
+    CHECKED_MAX,
     DAY_S,
     FOUND_PAIR,
     CheckedNode,
@@ -103,7 +104,7 @@ def with_verdict(
 ) -> IdleChecks:
     """What is known now of nodes that failed in pairs. `known`: the pool's nodes."""
     pairs = state.pairs
-    nodes = tuple(each for each in pairs.nodes if each.instance_id in known)
+    nodes = tuple(each for each in pairs.nodes if each.instance_id in known)[-CHECKED_MAX:]
     since_s = now_s - (check.pair.every_s if check.pair else 0.0)
     is_late = any(each.at_s < since_s for each in pairs.tried[:1])
     tried = tuple(e for e in pairs.tried if not is_late and {*e.nodes} <= {*known})

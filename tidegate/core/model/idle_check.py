@@ -24,6 +24,10 @@ FOUND_PAIR = f"{FOUND}-pair"
 # command that cannot be run or is not there. Source: sysexits.h(3head), bash(1), "EXIT STATUS".
 UNTESTED = frozenset({75, 126, 127})
 
+# Of a pool, alone and in pairs each, since its record is bound in its size: those that were checked
+# last. Who is forgotten counts as never checked.
+CHECKED_MAX = 1000
+
 DAY_S = 86_400.0
 SECONDS_PER_HOUR = 3600.0
 
