@@ -111,3 +111,12 @@ def test_what_a_check_said_that_is_not_believed_any_more_drains_nobody():
     state = learns(made)[-1].idle_checks
     assert state is not None
     assert (state.failed, state.sick) == ((), None)
+
+
+def test_who_is_stopped_meanwhile_is_not_forgotten():
+    late = replace(SUSPECT, asked=None, failed=(replace(ONCE, at_s=NOW_S - SUSPECT_S - 1),))
+
+    made = plan(world(state=late, nodes=()))
+
+    kept = [each for each in learns(made) if each.idle_checks and each.idle_checks != late]
+    assert (orders(made, OrderKind.DRAIN), kept) == ([], [])

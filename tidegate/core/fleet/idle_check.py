@@ -6,7 +6,7 @@ the pool only, and the node is rebooted or replaced like any other. A check that
 nothing of the node.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tidegate.core.fleet.drains import Hand, hand
@@ -160,7 +160,7 @@ def with_idle_checks(
         nodes=tuple(each for each in after.nodes if each.instance_id in known)[-CHECKED_MAX:],
         failed=tuple(e for e in after.failed if is_believed and e.instance_id in known),
     )
-    after = with_verdict(_unproved(after, snapshot.now_s), check, known, snapshot.now_s)
+    after = with_verdict(_unproved(after, there, snapshot.now_s), check, known, snapshot.now_s)
     return history if after == state else replace(history, idle_checks=after)
 
 
@@ -329,13 +329,15 @@ def _failed(
     return replace(ended, sick=SickNode(asked.node, f"{FOUND}: {first.said}, {said}", now_s, now_s))
 
 
-def _unproved(state: IdleChecks, now_s: float) -> IdleChecks:
-    """One failure counts where no second check came: the node is busy, or the day's hours used."""
-    is_checked = {state.asked.node} if state.asked else set()
+def _unproved(state: IdleChecks, there: Collection[str], now_s: float) -> IdleChecks:
+    """One failure counts where no second check came: the node is busy, or the day's hours used.
+    Who is not `there`, since it is stopped, is drained once it is.
+    """
+    may_go = {*there} - ({state.asked.node} if state.asked else set())
     late = [
         each
         for each in state.failed
-        if now_s > each.at_s + SUSPECT_S and each.instance_id not in is_checked
+        if now_s > each.at_s + SUSPECT_S and each.instance_id in may_go
     ]
     if state.sick or not late:
         return state
