@@ -130,3 +130,10 @@ def test_a_field_that_the_version_before_needs_would_be_missed(change: str):
         del sample["not_after_s"]
 
     assert list(Draft202012Validator(BEFORE["Order"]["schema"]).iter_errors(sample))
+
+
+def test_a_cure_that_a_later_version_has_written_is_none():
+    """Its deployment was taken back meanwhile: the look goes on, the offering rests as it would."""
+    later = BEFORE["Resting"]["sample"] | {"cure": "of-a-later-version"}
+
+    assert read("Resting", later)["cure"] == ""

@@ -310,6 +310,11 @@ class Cure(Coded):
     BOOT = "boot", "the node did not come up"
     START_DENIED = "start-denied", "a policy forbids to start stopped nodes"
 
+    @classmethod
+    def _missing_(cls, value: object) -> "Cure":
+        """One that a later version wrote down, before its deployment was taken back."""
+        return cls.NONE
+
     @property
     def is_of_pool(self) -> bool:
         """What one pool's template names is wrong, or the rights to use it: the same offering may
