@@ -58,11 +58,26 @@ def test_a_node_that_fails_again_is_drained_in_the_checks_name(how):
     assert after(world(state=SUSPECT, told=[found])).failed == ()
 
 
-def test_a_node_that_passes_the_second_time_is_good():
+def test_a_node_that_passes_the_second_time_is_good_once_it_has_passed_again():
     state = after(world(state=SUSPECT, told=[ended("COMPLETED")]))
 
-    assert (state.failed, state.sick) == ((), None)
+    passed = replace(ONCE, has_passed=True)
+    assert (state.failed, state.sick) == ((passed,), None)
     assert state.nodes == (CheckedNode("i-1", NOW_S),)
+    late = replace(state, asked=None, failed=(replace(passed, at_s=NOW_S - 2 * SUSPECT_S),))
+    made = plan(world(state=late))
+    assert checked(made) == orders(made, OrderKind.DRAIN) == []
+    again = after(world(state=replace(RUNS, failed=(passed,)), told=[ended("COMPLETED")]))
+    assert again.failed == ()
+
+
+def test_a_node_that_fails_each_second_check_is_drained():
+    """What comes and goes is a fault too."""
+    passed = replace(RUNS, failed=(replace(ONCE, has_passed=True),))
+
+    (order,) = orders(plan(world(state=passed, told=[FAILS["fails"][0]])), OrderKind.DRAIN)
+
+    assert order.names == ("i-1",)
 
 
 @pytest.mark.parametrize("how", ["cancelled", "could not test", "no program"])

@@ -49,8 +49,11 @@ def checked(member: Member, snapshot: Snapshot) -> str:
     name = member.instance_id
     if state.asked and name in state.asked.nodes:
         return "is being checked"
-    has_failed = state.failure(name) is not None
-    alone = "failed, has another" if has_failed else _ago(state.last_s(name), snapshot.now_s)
+    alone = (
+        "failed, has another"
+        if state.is_suspect(name)
+        else _ago(state.last_s(name), snapshot.now_s)
+    )
     check = snapshot.cluster.idle_check
     if check is None or check.pair is None:
         return alone

@@ -121,7 +121,7 @@ def due_since_s(
     """
     state = history.idle_checks or IdleChecks()
     last_s = state.last_s(member.instance_id, is_pair=is_pair)
-    is_suspect = state.failure(member.instance_id) is not None
+    is_suspect = state.is_suspect(member.instance_id)
     if not is_pair and (is_suspect or _is_doubtful(history, member, last_s)):
         return AT_ONCE_S
     every_s = check.pair.every_s if is_pair and check.pair else check.every_s
@@ -178,7 +178,7 @@ def told(before: PoolHistory, after: PoolHistory) -> tuple[str, str] | None:
     if is_pair and (failed := failed_now(was.pairs, now.pairs)):
         return PAIR_FAILS, f"{nodes} failed the check of pairs: {failed}; {NOT_KNOWN}"
     failure = None if is_pair else now.failure(was.asked.node)
-    if failure and failure not in was.failed:
+    if failure and not failure.has_passed and failure not in was.failed:
         return FAILS_ONCE, f"{nodes} did not pass: {failure.said}; it is checked once more"
     if now.last_s(was.asked.node, is_pair=is_pair) != was.last_s(was.asked.node, is_pair=is_pair):
         used = f"{now.gpu_hours:.2f} GPU-hours of today's budget are used in the pool"
@@ -251,10 +251,16 @@ def _seen(
         if asked.is_pair:
             return replace(ended, pairs=with_passed(ended.pairs, asked.nodes, now_s))
         done = CheckedNode(asked.node, now_s)
-        others = _without(state, asked.node)
-        nodes = (*others.nodes, done)
+        others, failure = _without(state, asked.node), state.failure(asked.node)
+        is_first = failure is not None and not failure.has_passed
+        passed = [replace(failure, has_passed=True)] if failure and is_first else []
         return replace(
-            ended, nodes=nodes, failed=others.failed, missed=0, said="", rests_until_s=0.0
+            ended,
+            nodes=(*others.nodes, done),
+            failed=(*passed, *others.failed),
+            missed=0,
+            said="",
+            rests_until_s=0.0,
         )
     if job.state in NOT_RUN:
         said = f"job {job.job_id} ended as {job.state}"
@@ -337,7 +343,7 @@ def _unproved(state: IdleChecks, there: Collection[str], now_s: float) -> IdleCh
     late = [
         each
         for each in state.failed
-        if now_s > each.at_s + SUSPECT_S and each.instance_id in may_go
+        if now_s > each.at_s + SUSPECT_S and each.instance_id in may_go and not each.has_passed
     ]
     if state.sick or not late:
         return state

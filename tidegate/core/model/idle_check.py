@@ -100,11 +100,14 @@ class CheckedNode:
 
 @frozen
 class FailedOnce:
-    """A node that did not pass its last check. It takes jobs, and is the next to be checked."""
+    """A node that did not pass a check. It takes jobs, and is the next to be checked; a second
+    failure counts until it has passed twice.
+    """
 
     instance_id: str  #: the node
     said: str  #: how the check ended
     at_s: float = 0.0  #: when that was seen
+    has_passed: bool = False  #: the check after it
 
 
 @frozen
@@ -159,8 +162,13 @@ class IdleChecks:
     pairs: PairChecks = PairChecks()  #: the same of pairs
 
     def failure(self, instance_id: str) -> FailedOnce | None:
-        """Of its last check; None: it passed that, or had none."""
+        """That counts of it; None: it passed its last two checks, or never failed."""
         return next((each for each in self.failed if each.instance_id == instance_id), None)
+
+    def is_suspect(self, instance_id: str) -> bool:
+        """Its last check failed."""
+        failure = self.failure(instance_id)
+        return failure is not None and not failure.has_passed
 
     def last_s(self, instance_id: str, *, is_pair: bool = False) -> float | None:
         """When the node was checked last, alone or with another; None: it was not."""

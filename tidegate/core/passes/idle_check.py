@@ -241,7 +241,7 @@ def _why(due: Due, state: IdleChecks, now_s: float) -> str:
     name = due.judged.member.instance_id
     last_s = state.last_s(name, is_pair=due.partner is not None)
     last = "it was never checked" if last_s is None else f"checked {span(now_s - last_s)} ago"
-    if due.partner is None and state.failure(name):
+    if due.partner is None and state.is_suspect(name):
         return f"{name} is idle and did not pass its last check, so it has another"
     if due.partner is None and due.since_s == AT_ONCE_S:
         return f"{name} is idle, was rebooted, and only a test shows that it is mended ({last})"
