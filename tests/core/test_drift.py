@@ -12,7 +12,7 @@ from tidegate.core.fleet.templates import chosen
 from tidegate.core.model.budgets import Budget, Disruption
 from tidegate.core.model.cluster import Limits, Pool
 from tidegate.core.model.ec2 import FleetRequest, Instance, Market, Override, Template
-from tidegate.core.model.ledger import Launch, LaunchRecord, NodeRecord, Phase
+from tidegate.core.model.ledger import NOT_TAKEN, Launch, LaunchRecord, NodeRecord, Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Learn, Plan, Rest
 from tidegate.core.model.pool_history import FailedLaunch, PoolHistory
@@ -213,6 +213,16 @@ def test_a_spot_instance_that_ec2_takes_back_while_it_boots_is_no_failure():
     (pool_history,) = learns(plan(replace(one, resting=(taken,))))
 
     assert pool_history.failed == ()
+
+
+def test_what_ended_itself_is_a_failure_though_ec2_takes_others_back_there():
+    own = replace(ENDED, template="new-2", interruption_loss=NOT_TAKEN)
+    taken = Resting(ENDED.offering, NOW_S + 60, 1, TAKEN_BACK, "")
+    one = replace(seen(t4(), [], [own]), instances=(), resting=(taken,))
+
+    (pool_history,) = learns(plan(one))
+
+    assert [f.template for f in pool_history.failed] == ["new-2"]
 
 
 @pytest.mark.parametrize(("good", "rests"), [(OLD, False), (NEW, True), (None, True)])

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.make import A10G, T4, cluster, job, node, pool
+from tests.make import A10G, T4, cluster, instance, job, node, pool, record
 from tests.service.conftest import World
 from tidegate.core.model.cluster import CLUSTER_SCOPE, Cluster, Limits
-from tidegate.core.model.ec2 import Offering
+from tidegate.core.model.ec2 import RECLAIMED, SHUT_DOWN, Offering
 from tidegate.core.model.errors import Throttled
 from tidegate.core.model.ledger import Phase
 from tidegate.core.model.pool_history import PoolHistory
@@ -146,3 +146,25 @@ def test_a_describe_that_fails_leaves_it_in_doubt_and_others_are_bought(world: W
     assert [each.launch.launch_id for each in world.ledger.view().launches] == [doubted]
     assert {one.pool for one in world.compute.everything.values()} == {"t4", "a10g"}
     assert name not in world.ledger.all_nodes
+
+
+@pytest.mark.parametrize(("why", "is_failure"), [(SHUT_DOWN, True), (RECLAIMED, False)])
+def test_of_a_node_that_had_ended_before_it_was_written_down_ec2_is_asked_why(
+    why: str, is_failure: bool
+) -> None:
+    """Its planner had died, and EC2's list has it no more."""
+    world = World()
+    spot = instance("i-1")
+    world.compute.put(replace(spot, launched_at_s=world.clock.now_s() - 300, template="new-2"))
+    world.compute.end("i-1", why)
+    known = replace(record("i-1"), phase=Phase.RELEASED, interrupted_in=Phase.LAUNCHED)
+    since_s = world.clock.now_s() - 300
+    world.ledger.all_nodes["i-1"] = replace(known, launched_at_s=since_s, template="new-2")
+    here = Resting(spot.offering, world.clock.now_s() + 60, 1, TAKEN_BACK, "")
+    world.ledger.all_resting[here.key] = here
+    world.report([], [])
+
+    world.look()
+
+    history = world.ledger.all_pool_history.get("t4")
+    assert bool(history and history.failed) == is_failure

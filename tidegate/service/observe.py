@@ -100,7 +100,8 @@ def _instances(compute: Compute, nodes: Sequence[NodeRecord]) -> tuple[Instance,
     """
     listed = compute.instances()
     names = {one.instance_id for one in listed}
-    missing = [n.instance_id for n in nodes if n.phase.is_alive and n.instance_id not in names]
+    told = {each.instance_id for each in nodes if each.phase.is_alive or each.had_ended}
+    missing = sorted(told - names)
     try:
         return (*listed, *compute.by_id(missing)) if missing else listed
     except Throttled:  # what is known is enough to buy for jobs, and the next look asks again

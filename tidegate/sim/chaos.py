@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from tidegate.core.model.ec2 import FleetRequest, Instance, Market, Override
+from tidegate.core.model.ec2 import RECLAIMED, SHUT_DOWN, FleetRequest, Instance, Market, Override
 from tidegate.core.model.errors import SlurmUnavailable, Throttled
 from tidegate.core.model.events import SpotInterruption
 from tidegate.core.model.orders import Order, OrderKind
@@ -246,7 +246,7 @@ class Chaos:
             self.note("spot")
             for tell in self.on_reclaim:
                 tell(instance_id)
-            world.compute.end(instance_id, is_reclaim=True)
+            world.compute.end(instance_id, RECLAIMED)
 
         def give() -> None:
             if world.compute.is_live(instance_id) and (given or not self.is_over):
@@ -285,13 +285,13 @@ class Chaos:
                 self.note("boot")
                 if fate != "stuck":
                     off_s = HEALTH_GATE_S if fate == "unhealthy" else bound_s + DEAD_MAN_S
-                    world.at(now_s + off_s, lambda: world.compute.end(name))
+                    world.at(now_s + off_s, lambda: world.compute.end(name, SHUT_DOWN))
                 return NEVER_S
             if luck < rates.bad_boot + rates.slow_boot:
                 self.note("boot")
                 if slow_s < bound_s + DEAD_MAN_S:
                     return slow_s
-                world.at(now_s + bound_s + DEAD_MAN_S, lambda: world.compute.end(name))
+                world.at(now_s + bound_s + DEAD_MAN_S, lambda: world.compute.end(name, SHUT_DOWN))
                 return NEVER_S
             return usual_s
 
@@ -307,7 +307,7 @@ class Chaos:
             usual_s = min(chance.lognormvariate(4.2, 0.4), world.cluster.timings.boot_bound_s / 2)
             fate = chance.choice(("well", "relapses", "relapses", "sick", "hangs"))
             if fate == "sick":
-                world.at(world.clock.now_s() + usual_s, lambda: world.compute.end(name))
+                world.at(world.clock.now_s() + usual_s, lambda: world.compute.end(name, SHUT_DOWN))
             if fate == "relapses":
                 world.at(world.clock.now_s() + usual_s + RELAPSE_S, lambda: self._relapse(name))
             return usual_s if fate in ("well", "relapses") else NEVER_S

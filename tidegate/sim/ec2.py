@@ -239,13 +239,13 @@ class SimCompute:
         """Describe leaves this one out for a while: EC2 is eventually consistent."""
         self._hidden_until_s[instance_id] = self.clock.now_s() + seconds
 
-    def end(self, instance_id: str, *, is_reclaim: bool = False) -> None:
-        """End an instance; unknown and ended ones are no error. Of spot it says that it took it."""
+    def end(self, instance_id: str, why: str = "") -> None:
+        """End an instance; unknown and ended ones are no error. `why`: EC2's code, "": none."""
         if not self.is_live(instance_id):
             return
         one = self.everything[instance_id]
-        why = RECLAIMED if is_reclaim and one.offering.market is Market.SPOT else ""
-        ended = replace(one, state=InstanceState.TERMINATED, state_reason=why)
+        is_told = why != RECLAIMED or one.offering.market is Market.SPOT
+        ended = replace(one, state=InstanceState.TERMINATED, state_reason=why if is_told else "")
         self.put(ended)
         left = self.prepaid.held.pop(instance_id, None)
         self.ended_at_s[instance_id] = self.clock.now_s()

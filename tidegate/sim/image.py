@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tidegate.core.model.ec2 import Instance
+from tidegate.core.model.ec2 import SHUT_DOWN, Instance
 from tidegate.core.model.site_check import is_check_name
 from tidegate.sim.chaos import DEAD_MAN_S, HEALTH_GATE_S, NEVER_S, Chaos
 from tidegate.sim.draw import stream
@@ -40,7 +40,7 @@ def spoil_image(chaos: Chaos) -> None:
         off_s = HEALTH_GATE_S
         if stream(chaos.options.seed, f"image {name}").random() < 0.5:
             off_s = world.cluster.timings.boot_bound_s + DEAD_MAN_S
-        world.at(world.clock.now_s() + off_s, lambda: world.compute.end(name))
+        world.at(world.clock.now_s() + off_s, lambda: world.compute.end(name, SHUT_DOWN))
         return NEVER_S
 
     def booted(node: SimNode) -> SimNode:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from tidegate.agent.loop import IDLE_HEARTBEAT_S, Agent
 from tidegate.agent.orders import batches
 from tidegate.core.interruption.heartbeat import Beat
+from tidegate.core.model import ec2
 from tidegate.core.model.calendar import AlwaysUp
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import LAUNCH_TAG, FleetRequest, Instance, InstanceState
@@ -227,7 +228,7 @@ class SimWorld:
         now_s = self.clock.now_s()
         self.announce(SpotInterruption(instance_id, now_s))
         reclaim_at_s = now_s + self.cluster.timings.spot_notice_s
-        self.at(reclaim_at_s, lambda: self.compute.end(instance_id, is_reclaim=True))
+        self.at(reclaim_at_s, lambda: self.compute.end(instance_id, ec2.RECLAIMED))
 
     def announce(self, news: News) -> None:
         """The news alone reach the interruption function now."""
@@ -371,8 +372,7 @@ class SimWorld:
     def _boot(self, instance: Instance) -> None:
         boot_s = self.boot_s(instance)
         if boot_s < float("inf"):
-            registers_at_s = self.clock.now_s() + boot_s
-            self.at(registers_at_s, lambda: self._waiting.append(instance))
+            self.at(self.clock.now_s() + boot_s, lambda: self._waiting.append(instance))
 
     def _reboot(self, name: str) -> None:
         """The machine boots whole again, and registers in the end if it comes up."""
@@ -397,4 +397,4 @@ class SimWorld:
         if node := booted_node(instance, shape, features, tags):
             self.slurm.register(self.booted(node))
         else:
-            self.compute.end(instance.instance_id)
+            self.compute.end(instance.instance_id, ec2.SHUT_DOWN)

@@ -112,8 +112,10 @@ def _is_good(judged: Judged, snapshot: Snapshot) -> bool | None:
     died_in = record.phase if record.interrupted_in is None else record.interrupted_in
     if Phase.TERMINATED not in marks or died_in is not Phase.LAUNCHED:
         return None
+    if record.interruption_loss is not None:  # EC2 has said whether it took it back
+        return None if record.was_taken else False
     is_taken = any(r.offering == record.offering and r.code == TAKEN_BACK for r in snapshot.resting)
-    return None if is_taken or record.was_taken else False
+    return None if is_taken else False
 
 
 def _settled(member: Member) -> tuple[Action, ...]:

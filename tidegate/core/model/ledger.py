@@ -117,6 +117,11 @@ class NodeRecord:
         return self.silent_s is not None
 
     @property
+    def had_ended(self) -> bool:
+        """It had when it was written down; why, EC2 alone knows."""
+        return self.phase is Phase.RELEASED and self.interrupted_in is Phase.LAUNCHED
+
+    @property
     def was_taken(self) -> bool:
         """Word came that AWS takes it back, before or after it did."""
         return self.interruption_loss is not None and self.interruption_loss.is_taken
