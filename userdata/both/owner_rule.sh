@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # needs: packages identity
-# time_limit_s: 60
+# time_limit_s: 120
 # Only the users in METADATA_USERS reach the metadata service. Any job that did could take the
 # instance's role, with it the Munge key, and with that be root on the cluster. Before every
 # Slurm daemon, so that no job is ever ahead of it.
@@ -109,7 +109,6 @@ apply() {
     rules | put_file "$RULES" 644
     script | put_file "$SCRIPT" 755
     unit | put_file "$UNIT" 644
-    systemctl daemon-reload
     systemctl enable tidegate-owner-rule
     systemctl restart tidegate-owner-rule
 }

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
 # needs: identity
+# time_limit_s: 180
 # A running head or login node takes up a new deployment within a minute, without a restart: the user
 # data, which never changes, is run again and again and finds the bundle that the deployment points
 # at. At each boot cloud-init runs it, even where the first one was cut short before there was
@@ -52,7 +53,6 @@ apply() {
         install -d "${DROP_IN%/*}"
         put_file "$DROP_IN" 644 <<<"$(drop_in)"
     fi
-    systemctl daemon-reload
-    systemctl enable tidegate-boot tidegate-update
+    systemctl enable tidegate-boot tidegate-update  # reloads all units
     systemctl restart tidegate-update
 }

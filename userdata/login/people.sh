@@ -65,7 +65,6 @@ apply() {
     unit | put_file "$UNIT" 644
     has_shadow || sed -i -E '/^shadow:/s/$/ extrausers/' /etc/nsswitch.conf
     "$REFRESH" 2>/dev/null
-    systemctl daemon-reload
-    systemctl enable tidegate-users
+    systemctl enable tidegate-users  # reloads all units
     systemctl restart tidegate-users
 }
