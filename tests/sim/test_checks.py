@@ -297,6 +297,12 @@ def test_a_requeue_acts_on_a_job_of_which_a_component_is_as_the_order_says() -> 
     other.state = "RUNNING"
     check.commanded("requeue", (leader,))
     assert first.state == "PENDING"
+    first.requeues = 1  # alone, and the order is about the other's first run
+    world.in_hand[-1] = ([replace(requeue("RUNNING"), names=(other.job_id,), restarts=0)], START_S)
+    check.commanded("requeue", (leader,))
+    other.requeues = 1
+    with pytest.raises(Broken, match="that the order is about is over"):
+        check.commanded("requeue", (leader,))
 
 
 @pytest.mark.parametrize("policy", [Rebalance.IGNORE, Rebalance.CORDON])

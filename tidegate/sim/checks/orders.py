@@ -113,7 +113,9 @@ class OrdersGuarded(Check):
         if order.only_if and not words & set(order.only_if):
             return f"{name} is {'+'.join(sorted(words))}, not {' or '.join(order.only_if)}"
         used = {n for part in self._parts(name) if part in jobs for n in jobs[part].node_names}
-        if job and order.restarts not in (None, job.requeues):
+        # Of a heterogeneous job Slurm may have started one component anew alone.
+        runs = {jobs[part].requeues for part in self._parts(name) & {*order.names} if part in jobs}
+        if job and order.restarts is not None and order.restarts not in (runs or {job.requeues}):
             return f"the run of job {name} that the order is about is over"
         if job and order.on_nodes and used.isdisjoint(order.on_nodes):
             return f"job {name} does not run on {', '.join(order.on_nodes)}"
