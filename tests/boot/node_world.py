@@ -176,7 +176,8 @@ def look_at(name: str, machine: Machine) -> dict[str, Any]:
 def worsened(machine: Machine) -> dict[str, Any]:
     """A node with a job: a GPU goes without a word of the kernel's, then the disk fills."""
     node = machine.spec.instance_id
-    job = f"srun -D/ -t9 --nodelist={node} sh -c 'sleep 6; echo through' >/run/said 2>&1"
+    waits = "until [ -e /run/over ]; do sleep 0.2; done; echo through"
+    job = f"srun -D/ -t9 --nodelist={node} sh -c '{waits}' >/run/said 2>&1"
     machine.run(["sh", "-c", f"setsid runuser -u games -- {job} &"])
     asked = ["squeue", "-h", "-w", node, "-t", "R", "-o", "%A"]
     wait_for(lambda: bool(machine.run(asked).stdout))
@@ -192,6 +193,7 @@ def worsened(machine: Machine) -> dict[str, Any]:
     machine.leave_free(0)
     machine.run(["/etc/tidegate/health-check", "periodic"])
     wait_for(lambda: "health: disk" in machine.console.read_text())
+    machine.run(["touch", "/run/over"])
     wait_for(lambda: "through" in machine.run(["cat", "/run/said"]).stdout)
     wait_for(lambda: "DRAIN" in show_nodes(machine)[node]["State"])
     said = machine.run(["cat", "/run/said"]).stdout.splitlines()

@@ -265,7 +265,7 @@ def test_an_image_is_baked_by_the_boot_s_own_stages(seen):
 
     assert [name for name, (code, _) in steps if code] == [], steps
     assert [name for name, _ in steps] == [
-        *("folder", "archive", "unpack", "quiesce", "early", "packages", "driver", "dcgm"),
+        *("archive", "unpack", "quiesce", "early", "packages", "driver", "dcgm"),
         *("pyxis", "tidy"),
         *("complete", "holds"),
     ]
