@@ -29,7 +29,8 @@ def test_a_good_file_gets_one_line_and_what_is_known_of_its_image_and_slurm():
     assert waiting.startswith(
         "  waiting.usd_per_job_hour: 50 when left out: spare nodes are kept idle"
     )
-    assert image.startswith("  image: each boot installs what it lacks, and takes 76-202 s")
+    assert image.startswith("  image: each boot installs what it lacks, and takes an estimated")
+    assert " 76-202 s longer" in image
     assert ok == f"{DEV}: ok, 2 pools, 3 instance types, up to 16 nodes"
     assert slurm.startswith("  slurm.version: 23.11.4: warning R21: a job with --gpus may pend")
 
