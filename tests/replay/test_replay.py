@@ -174,6 +174,15 @@ def test_other_autoscalers_keep_the_limits_of_pools_that_they_know(policy: str, 
     assert (ended.most_nodes, ended.jobs) == (1, 2)
 
 
+def test_no_node_waits_for_the_rest_of_a_job_that_maxcount_has_no_room_for():
+    pool = cluster("limits: {nodes: 2}")
+    ended = replay(trace("0 600 4 1", "0 600 4 2"), pool, EXACT, "parallelcluster")
+
+    first_s, second_s = sorted(each.launched_s for each in ended.world.gone)
+    assert ended.outcome.jobs_ended == 2
+    assert second_s - first_s >= 600
+
+
 def test_an_interruption_costs_the_work_since_the_last_checkpoint():
     spot = "hazards_per_hour: {g5.xlarge: 0.1, g5.12xlarge: 0.1, g5.48xlarge: 0.1}\n"
     jobs = trace(*(f"{n * 600} 7200 1 1" for n in range(60)))
