@@ -13,7 +13,7 @@ import shlex
 import signal
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import batched
 from typing import Any
 
@@ -46,7 +46,7 @@ from tests.boot.node_faults import (
     Fault,
 )
 from tests.boot.node_later import LATER, drained
-from userdata.bundle import gzipped
+from userdata.bundle import Bundle, gzipped
 from userdata.image import image_component
 from userdata.render import node_bundle, node_user_data
 
@@ -62,11 +62,12 @@ class Stage:
     cloud: Cloud
     world: World
     number: int = 0
+    bundle: Bundle = field(default_factory=node_bundle)  # one for all
 
     def spec(self, fault: Fault) -> MachineSpec:
         self.number += 1
         values = replace(fault.values, munge=self.cloud.munge, bus=BUS)
-        at = publish(self.cloud, node_bundle())
+        at = publish(self.cloud, self.bundle)
         data = node_user_data(values, replace(at, key=fault.key or at.key))
         disks: list[Disk] = []
         for number in range(fault.stores):

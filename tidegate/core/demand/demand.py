@@ -172,8 +172,8 @@ class _Demand:
         for job in self.reading.jobs:
             if job.het_job_id and job.is_pending:
                 together.setdefault(job.het_job_id, []).append(job)
-        mixed = (each for each in self.reading.jobs if each.het_job_id) if self.passed_over else ()
-        over = {each.het_job_id for each in mixed if each.job_id in self.passed_over}
+        parts = (each for each in self.reading.jobs if each.het_job_id) if self.passed_over else ()
+        over = {each.het_job_id for each in parts if each.job_id in self.passed_over}
         for job in in_order(self.reading.jobs):
             taken = lost | failed if failed and len(job.node_names) > 1 else lost
             gone = taken.intersection(job.node_names) if taken else frozenset()
