@@ -1,9 +1,9 @@
 """The site's check of idle nodes: what became of the one that a pool has asked for.
 
-A node that does not pass is checked once more, before all others. Where it fails again it is
-drained in the check's own name, as other software would drain it: so it is believed of a share of
-the pool only, and the node is rebooted or replaced like any other. A check that does not run says
-nothing of the node.
+A node that does not pass is checked once more, before all others. Where it fails again, or has no
+other check in time, it is drained in the check's own name, as other software would drain it: so it
+is believed of a share of the pool only, and the node is rebooted or replaced like any other. A
+check that does not run says nothing of the node.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -252,8 +252,7 @@ def _seen(
             return replace(ended, pairs=with_passed(ended.pairs, asked.nodes, now_s))
         done = CheckedNode(asked.node, now_s)
         others, failure = _without(state, asked.node), state.failure(asked.node)
-        is_first = failure is not None and not failure.has_passed
-        passed = [replace(failure, has_passed=True)] if failure and is_first else []
+        passed = [replace(failure, has_passed=True)] if failure and not failure.has_passed else []
         return replace(
             ended,
             nodes=(*others.nodes, done),
@@ -353,7 +352,7 @@ def _unproved(state: IdleChecks, there: Collection[str], now_s: float) -> IdleCh
 
 
 def _without(state: IdleChecks, name: str) -> IdleChecks:
-    """With nothing of the node's last check."""
+    """With nothing of the node's checks."""
     return replace(
         state,
         nodes=tuple(each for each in state.nodes if each.instance_id != name),

@@ -106,13 +106,13 @@ class FailedOnce:
 
     instance_id: str  #: the node
     said: str  #: how the check ended
-    at_s: float = 0.0  #: when that was seen
+    at_s: float  #: when that was seen
     has_passed: bool = False  #: the check after it
 
 
 @frozen
 class SickNode:
-    """A node that did not pass twice, as long as Slurm does not show it drained."""
+    """A node that is to be drained for that, as long as Slurm does not show it so."""
 
     instance_id: str  #: the node
     said: str  #: how the check ended
@@ -153,7 +153,7 @@ class IdleChecks:
     gpu_hours: float = 0.0  #: what checks used that ended in it
     number: int = 0  #: how many were asked for
     asked: AskedCheck | None = None  #: the one that waits or runs; null: none
-    failed: tuple[FailedOnce, ...] = ()  #: who did not pass its last check, and has another
+    failed: tuple[FailedOnce, ...] = ()  #: who did not pass lately; until it has passed twice
     sick: SickNode | None = None  #: who did not pass and takes jobs still; null: nobody
     missed: int = 0  #: how many in a row did not run, or could not test
     rests_until_s: float = 0.0  #: none is asked for before, since such ones did not run
