@@ -112,7 +112,7 @@ class FailedOnce:
 
 @frozen
 class SickNode:
-    """A node that is to be drained for that, as long as Slurm does not show it so."""
+    """A node that failed the idle check and is to be drained, until Slurm shows it so."""
 
     instance_id: str  #: the node
     said: str  #: how the check ended
