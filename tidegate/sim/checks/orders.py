@@ -283,16 +283,26 @@ class GangsWhole(Check):
 
     def commanded(self, verb: str, names: tuple[str, ...]) -> None:
         """A gate that opens before its gang is complete gives the node away."""
-        orders = self.world.in_hand[-1][0] if self.world.in_hand else ()
-        if verb == "undrain" and any(code_of(o.text) is DrainCode.FREED for o in orders):
-            self.given_up.update(names)
         if verb == "undrain":
+            self.given_up = (self.given_up - set(names)) | {n for n in names if self._is_freed(n)}
             for name in names:
                 gang = self.promised.get(name)
                 kept = {each for each, its in self.promised.items() if gang and its == gang}
                 self.beside[name] = kept | set(names)
                 self.opened_s[name] = self.seen_s
                 self.closing_s.pop(name, None)
+
+    def _is_freed(self, name: str) -> bool:
+        """By an order that opens it for no gang. The text of one that opens a kept node is the
+        reason that it was kept with.
+        """
+        orders = self.world.in_hand[-1][0] if self.world.in_hand else ()
+        if any(code_of(each.text) is DrainCode.FREED for each in orders):
+            return True
+        record = self.world.ledger.all_nodes.get(name)
+        if record is None or record.order is None or record.order.opens_for:
+            return False
+        return record.order.order_id in {each.order_id for each in orders}
 
     def sent(self, order: Order) -> None:
         if order.kind is OrderKind.DRAIN:
