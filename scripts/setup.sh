@@ -149,6 +149,7 @@ find_python() {
 }
 
 sync_packages() {
+    [[ -x .venv/bin/python ]] || say "installing the Python packages into .venv"
     "$uv" sync --quiet --locked --python "$python" ||
         fail "the Python packages could not be installed (see above)."
 }
@@ -161,6 +162,7 @@ sync_cdk() {
     if [[ -e $stamp && $(cat package-lock.json uv.lock | cksum) == "$(<"$stamp")" ]]; then
         return 0
     fi
+    say "installing the CDK's command line"
     mkdir -p "$tools"
     # As uv does (pyproject.toml): what this machine trusts, a company's own authority too.
     PATH="$PWD/.venv/bin:$PATH" NODE_USE_SYSTEM_CA=1 \
