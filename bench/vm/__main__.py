@@ -10,8 +10,9 @@ import sys
 import time
 from pathlib import Path
 
+from bench.vm.guest import Guest
 from bench.vm.jobs import people
-from bench.vm.machines import Machines, became_ready, machines, made_image
+from bench.vm.machines import BOOT_S, Machines, became_ready, machines, made_image
 from bench.vm.probes import PROBES, Probe
 from cdk.agent_package import agent_package
 from local import namespaces
@@ -20,18 +21,27 @@ from local.waiting import wait_for
 ROOT = Path(__file__).parents[2]
 CACHE = Path(os.environ.get("TIDEGATE_VM_CACHE", "/var/tmp/tidegate-vm"))
 LAST_LINES = 1500
+PUBLISHED = "stage munge apply"
 
 
 def boot(made: Machines) -> list[str]:
-    """All machines, side by side; what did not come up."""
-    files, head, node = made.boot_files(), made.boot_head(), made.boot_node()
+    """All machines; what did not come up. The node is launched once the head has published the
+    fingerprint of its key: nobody asks for nodes before that, and one waits for it 90 s at most.
+    """
+    files, head = made.boot_files(), made.boot_head()
     if not wait_for(lambda: "file server ready" in files.said()):
         return [f"the file server does not come up: {files.said()[-LAST_LINES:]}"]
-    return [
-        f"the {guest.spec.name} does not become ready:\n{guest.said()[-LAST_LINES:]}"
-        for guest in (head, node)
-        if not became_ready(guest)
-    ]
+    if not wait_for(lambda: PUBLISHED in head.said(), BOOT_S):
+        return [not_ready(head)]
+    node = made.boot_node()
+    return [not_ready(guest) for guest in (head, node) if not became_ready(guest)]
+
+
+def not_ready(guest: Guest) -> str:
+    """What its stages found fault with, and what it said last."""
+    said = guest.said()
+    faults = "\n".join(line for line in said.splitlines() if " failed " in line)
+    return f"the {guest.spec.name} does not become ready:\n{faults}\n{said[-LAST_LINES:]}"
 
 
 def tried(probe: Probe, made: Machines) -> bool:

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # needs: packages identity
 # wait_s: 300
-# time_limit_s: 120
+# time_limit_s: 300
 # The agent and the packages it needs, by the hash that the deployment knows, so that no registry
 # is asked and an image needs none of it. Each version has a folder of its own; the old one is there
 # until the new one runs. An image that was baked with this version brings the folder.
