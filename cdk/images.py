@@ -7,6 +7,7 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from tidegate.core.model.cluster import Pool
+from tidegate.wire.catalogue import USUAL_ARCH
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.image_names import (
     NOT_BAKED,
@@ -16,8 +17,6 @@ from tidegate.wire.image_names import (
     parent_image,
     root_device,
 )
-
-HEAD_IMAGE = parent_image("x86_64")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +42,17 @@ class Images(Construct):
         super().__init__(scope, id)
         own = file.head.image or file.image_id
         os = "" if file.head.image else file.os
+        self._by_arch: dict[str, HeadImage] = {}
         self.of_head = (
-            HeadImage(image_id=own, root_device=root_device(os)) if own else self._looked_up_once()
+            HeadImage(image_id=own, root_device=root_device(os))
+            if own
+            else self._newest(file.head.arch)
         )
-        self.of_login = (
-            HeadImage(image_id=file.login.image, root_device=root_device(""))
-            if file.login and file.login.image
-            else self.of_head
-        )
+        self.of_login = self.of_head
+        if file.login and file.login.image:
+            self.of_login = HeadImage(image_id=file.login.image, root_device=root_device(""))
+        elif file.login and not own:
+            self.of_login = self._newest(file.login.arch)
         self._file = file
         self._of_nodes: dict[str, str] = {}
 
@@ -91,16 +93,22 @@ class Images(Construct):
         made.override_logical_id(id)
         return made.value_as_string
 
-    def _looked_up_once(self) -> HeadImage:
+    def _newest(self, arch: str) -> HeadImage:
+        if arch not in self._by_arch:
+            self._by_arch[arch] = self._looked_up_once(arch)
+        return self._by_arch[arch]
+
+    def _looked_up_once(self, arch: str) -> HeadImage:
         """Source: EC2 user guide, "Use a Systems Manager parameter instead of an AMI ID"."""
         template = ec2.CfnLaunchTemplate(
             self,
-            "Head",
+            "Head" if arch == USUAL_ARCH else f"Head{arch.capitalize()}",
             launch_template_data=ec2.CfnLaunchTemplate.LaunchTemplateDataProperty(
-                image_id=f"resolve:ssm:{HEAD_IMAGE}"
+                image_id=f"resolve:ssm:{parent_image(arch)}"
             ),
         )
-        # Of the head's launch only: a new version of the template must not replace the head.
+        # Of the head's launch only: a new version of the template must not replace the head. One
+        # of another architecture does, by a template of its own: no disk boots on both.
         return HeadImage(
             root_device=UBUNTUS_ROOT,
             template=ec2.CfnInstance.LaunchTemplateSpecificationProperty(

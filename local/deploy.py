@@ -32,6 +32,9 @@ AMI_PARAMETERS = {
     "/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id": (
         "ami-00000000000024040"
     ),
+    "/aws/service/canonical/ubuntu/server/24.04/stable/current/arm64/hvm/ebs-gp3/ami-id": (
+        "ami-00000000000024042"
+    ),
     "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id": (
         "ami-00000000000024041"
     ),

@@ -1,4 +1,4 @@
-"""Nodes that run another system than the head."""
+"""Images of each system and architecture, which nodes may have others of than the head."""
 
 import pytest
 
@@ -6,6 +6,7 @@ from cdk.bootstrap import head_values, node_values
 from tests.cdk.made import dev_file, joined, synthesized
 from tests.cdk.test_bootstrap import AGENT, AT, FLAT, SHARED, cluster_file
 from tests.cdk.test_machines import template_data
+from tidegate.cli.diff import changes
 from tidegate.wire.image_names import parent_image
 from userdata.repository import Repository
 
@@ -78,3 +79,60 @@ def test_each_machine_is_told_the_repository_of_its_own_system(os):
     assert (node.os, node.installs, node.driver_branch) == (os, True, "580")
     assert node.repository == Repository(url, key, "24.11")
     assert head.repository == Repository(url, key, "24.11", "noble", ("main",))
+
+
+@pytest.mark.parametrize(
+    ("image", "parameter"),
+    [
+        ("dlami", "/deeplearning/ami/arm64/base-oss-nvidia-driver-gpu-ubuntu-24.04/"),
+        ("install", "/canonical/ubuntu/server/24.04/stable/current/arm64/"),
+    ],
+)
+def test_nodes_of_another_architecture_have_an_image_of_it(tmp_path, image, parameter):
+    file = dev_file(image=image)
+    file["pools"]["arm"] = file["pools"]["t4"] | {"instance_types": ["g5g.xlarge"]}
+    file["partitions"]["arm"] = {"pools": ["arm"]}
+
+    made = synthesized(tmp_path, file)["tidegate-dev"]
+
+    assert joined(template_data(made, "t4")["ImageId"]) == "<NodeImage>"
+    assert joined(template_data(made, "arm")["ImageId"]) == "<NodeImageArm64>"
+    assert parameter in made.template["Parameters"]["NodeImageArm64"]["Default"]
+
+
+def test_an_arm_head_and_login_nodes_have_images_of_their_own_architecture(tmp_path):
+    file = dev_file(head={"instance_type": "m7g.large"}, login={"instance_type": "m6i.large"})
+
+    made = synthesized(tmp_path, file)["tidegate-dev"]
+
+    by_type = {
+        each["InstanceType"]: joined(each["LaunchTemplate"]["LaunchTemplateId"]).strip("<>")
+        for each in made.all("AWS::EC2::Instance")
+    }
+    templates = dict(made.resources("AWS::EC2::LaunchTemplate"))
+    found = {
+        name: templates[id]["Properties"]["LaunchTemplateData"]["ImageId"]
+        for name, id in by_type.items()
+    }
+    assert "/24.04/stable/current/arm64/" in found["m7g.large"]
+    assert "/24.04/stable/current/amd64/" in found["m6i.large"]
+    assert joined(template_data(made, "t4")["ImageId"]) == "<NodeImage>"
+
+
+def test_another_architecture_is_a_new_head_and_another_size_is_not(tmp_path):
+    """No disk boots on both, and a template that only changed would leave the head its own."""
+    x86, larger, arm = (
+        synthesized(tmp_path / name, dev_file(head={"instance_type": name}))["tidegate-dev"]
+        for name in ("m6i.large", "m6i.xlarge", "m7g.large")
+    )
+
+    def effects(other):
+        found = changes(x86.template, other.template)
+        return {each.effect.name for each in found if each.kind == "AWS::EC2::Instance"}
+
+    assert effects(larger) == {"RESTARTED"}
+    assert effects(arm) == {"REPLACED"}
+    (gone,) = (
+        each for each in changes(x86.template, arm.template) if each.effect.name == "REMOVED"
+    )
+    assert gone.sentence.endswith("(AWS::EC2::LaunchTemplate) is removed")

@@ -293,25 +293,6 @@ def test_file_s_image_is_taken_for_both_and_the_head_may_have_another(tmp_path):
     assert template_data(two, "t4")["ImageId"] == "ami-0123456789abcdef0"
 
 
-@pytest.mark.parametrize(
-    ("image", "parameter"),
-    [
-        ("dlami", "/deeplearning/ami/arm64/base-oss-nvidia-driver-gpu-ubuntu-24.04/"),
-        ("install", "/canonical/ubuntu/server/24.04/stable/current/arm64/"),
-    ],
-)
-def test_nodes_of_another_architecture_have_an_image_of_it(tmp_path, image, parameter):
-    file = dev_file(image=image)
-    file["pools"]["arm"] = file["pools"]["t4"] | {"instance_types": ["g5g.xlarge"]}
-    file["partitions"]["arm"] = {"pools": ["arm"]}
-
-    made = synthesized(tmp_path, file)["tidegate-dev"]
-
-    assert joined(template_data(made, "t4")["ImageId"]) == "<NodeImage>"
-    assert joined(template_data(made, "arm")["ImageId"]) == "<NodeImageArm64>"
-    assert parameter in made.template["Parameters"]["NodeImageArm64"]["Default"]
-
-
 def test_head_and_its_volume_stay_in_their_zone_when_a_pool_moves(tmp_path):
     """The zone of a volume cannot be changed: it would be a new and empty one."""
     stacks = synthesized(tmp_path, dev_file(head={"zone": "us-east-1c"}))

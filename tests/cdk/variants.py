@@ -191,6 +191,13 @@ VARIANTS: Mapping[str, File] = {
         prices_usd_per_hour=None,
         limits=None,
     ),
+    "arm head": dev_file(
+        head={"instance_type": "m7g.large"},
+        login={"instance_type": "t4g.medium"},
+        pools=_with_t4(instance_types=["g5g.xlarge"]),
+        partitions={"arm": {"pools": ["t4"]}, "gpu": {"pools": ["a10g"], "default": "true"}},
+        images={},
+    ),
     "35 pools": _many_pools(),
     "china": _elsewhere("cn-north-1"),
     "govcloud": _elsewhere("us-gov-west-1"),

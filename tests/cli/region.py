@@ -18,6 +18,7 @@ from tidegate.adapters.account import EBS_AWS_KEY, NOT_BLOCKED
 from tidegate.cli.main import app
 from tidegate.core.model.ec2 import SPOT_ROLE
 from tidegate.core.model.errors import NotAuthorized
+from tidegate.wire.image_names import parent_image
 
 ENOUGH = {
     "EC2-VPC Elastic IPs": 5.0,
@@ -25,6 +26,7 @@ ENOUGH = {
     "Running On-Demand G and VT instances": 1000.0,
 }
 ARM_IMAGE = "ami-0a1b2c3d4e5f60718"
+NEWEST_ARM = parent_image("arm64")
 LARGE_IMAGE = "ami-0b2c3d4e5f6071829"  # its root volume is of 120 GiB, another disk of 500
 TRUST = json.dumps({"Version": "2012-10-17", "Statement": []})
 
@@ -103,7 +105,9 @@ class Region:
         if image_id == LARGE_IMAGE:
             return {"Images": [_image(120, self.root_device, self.image_key)]}
         if image_id in AMI_PARAMETERS.values():
-            return {"Images": [_image(self.root_gib)]}
+            newest = _image(self.root_gib)
+            is_arm = image_id == AMI_PARAMETERS[NEWEST_ARM]
+            return {"Images": [{**newest, "Architecture": "arm64"} if is_arm else newest]}
         return self.cloud.client("ec2").describe_images(ImageIds=ImageIds)
 
     def describe_snapshots(self, *, SnapshotIds: list[str]) -> Any:  # noqa: N803

@@ -10,7 +10,7 @@ from botocore.exceptions import NoCredentialsError
 from typer.testing import CliRunner
 
 from local.cloud_resources import CloudNames
-from tests.cli.region import ARM_IMAGE, LARGE_IMAGE, TRUST, Region, gateway, lead, names, region
+from tests.cli.region import LARGE_IMAGE, TRUST, Region, gateway, lead, names, region
 from tests.contracts.conftest import cloud
 from tests.contracts.test_alarms_contract import moto
 from tests.wire.cluster_files import good
@@ -116,28 +116,6 @@ def test_without_credentials_it_fails_with_one_sentence_that_says_why(region: Re
     )
     assert "aws sts get-caller-identity" in result.output
     assert "not checked" not in result.output
-
-
-def test_an_image_for_other_processors_is_refused(region: Region):
-    assert region.told({"image": ARM_IMAGE}) == [
-        f"image {ARM_IMAGE} is for arm64, what boots from it is x86_64",
-        f"image {ARM_IMAGE} is pending, not available",
-    ]
-
-
-def test_the_image_of_a_pool_is_asked_for_as_the_cluster_s_is(region: Region):
-    assert region.told({"pools.t4.image": ARM_IMAGE}) == [
-        f"pools.t4.image {ARM_IMAGE} is for arm64, what boots from it is x86_64",
-        f"pools.t4.image {ARM_IMAGE} is pending, not available",
-    ]
-    (told,) = region.told({"pools.t4.image": LARGE_IMAGE})
-    assert told.startswith("pools.t4.root_gib 100 GiB, the root volume of")
-    region.root_device, own = "/dev/xvda", {"pools.t4.image": LARGE_IMAGE, "pools.t4.root_gib": 120}
-    (told,) = region.told(own)
-    assert told.startswith(
-        f"pools.t4.image {LARGE_IMAGE} calls its root disk /dev/xvda, and /dev/s"
-    )
-    assert not region.told({**own, "software.os": "al2023"})
 
 
 def test_an_image_that_is_larger_than_a_root_volume_is_refused(region: Region):

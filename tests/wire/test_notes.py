@@ -60,3 +60,17 @@ def test_guards_of_cgroups_that_are_off_are_told(tmp_path, name):
 
     assert said.startswith(f"slurm.cgroup.{name} is no: ")
     assert load(tmp_path, good({"slurm.cgroup": {name: "yes"}})).notes == ()
+
+
+def test_where_people_compile_for_other_nodes_they_are_told(tmp_path):
+    arm = {"instance_type": "m7g.large"}
+
+    (of_head,) = load(tmp_path, good({"head": arm})).notes
+    (of_login,) = load(tmp_path, good({"login": arm})).notes
+
+    assert of_head == (
+        "pools.t4: nodes are x86_64, and the head arm64: programs that are compiled there do not"
+        " run on these nodes; compile in jobs, on nodes of theirs"
+    )
+    assert "and login nodes arm64" in of_login
+    assert load(tmp_path, good({"head": arm, "login": {"instance_type": "m6i.large"}})).notes == ()

@@ -200,7 +200,7 @@ class Change:
             }.get(self.effect, "")
         if self.kind == "AWS::Logs::LogGroup" and self.effect is Effect.REMOVED:
             return ": what was logged there goes with it"
-        if self.kind == "AWS::EC2::LaunchTemplate":
+        if self.kind == "AWS::EC2::LaunchTemplate" and "ImagesHead" not in self.logical_id:
             is_tags_alone = self.properties == ("TagSpecifications",)
             return {
                 Effect.CHANGED: TAGS_STAY

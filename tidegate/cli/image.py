@@ -167,11 +167,10 @@ def _arch(file: "ClusterFile", pool: str | None) -> str:
 
 def _for_head(file: "ClusterFile", arch: str) -> tuple[tuple[str, str], ...]:
     """The head is launched from `image` too, unless it has one of its own."""
-    from tidegate.wire.catalogue import USUAL_ARCH
     from tidegate.wire.node_models import HEAD_OS
     from userdata.packages import ACCOUNTING, HEAD
 
-    if file.head.image or arch != USUAL_ARCH or (file.os != HEAD_OS and not file.image_id):
+    if file.head.image or arch != file.head.arch or (file.os != HEAD_OS and not file.image_id):
         return ()
     return (*HEAD, *(ACCOUNTING if file.slurm.accounting else ()))
 

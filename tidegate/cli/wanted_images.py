@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 
 from tidegate.core.model.frozen import frozen
-from tidegate.wire.catalogue import USUAL_ARCH
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.image_names import parent_image, root_device
+from tidegate.wire.login import LoginModel
 from tidegate.wire.problems import Place
 
 
@@ -17,15 +17,17 @@ def wanted_images(file: ClusterFile) -> Iterator[tuple[Place, str, str]]:
     common = [arch for name, arch in archs.items() if name not in file.pool_images]
     is_heads = not (file.head.image or file.existing.head)
     if common or (file.image_id and is_heads):
-        node_arch = common[0] if common else USUAL_ARCH  # a rule: an image is of one
+        node_arch = common[0] if common else file.head.arch  # a rule: an image is of one
         newest = parent_image(node_arch, file.os, installs_driver=file.installs_driver)
         yield ("image",), file.image_id or newest, node_arch
     if file.existing.head:
         return
     if file.head.image or not file.image_id:
-        yield ("head", "image"), file.head.image or parent_image(USUAL_ARCH), USUAL_ARCH
-    if file.login and file.login.image:
-        yield ("login", "image"), file.login.image, USUAL_ARCH
+        arch = file.head.arch
+        yield ("head", "image"), file.head.image or parent_image(arch), arch
+    if file.login and (file.login.image or has_other_image(file, file.login)):
+        arch = file.login.arch
+        yield ("login", "image"), file.login.image or parent_image(arch), arch
 
 
 @frozen
@@ -50,10 +52,21 @@ def root_volumes(file: ClusterFile, of: Place) -> Mapping[Place, Root]:
     os_of_head = file.os if file.image_id and not file.head.image else ""
     if not file.existing.head and of == _head_image(file):
         made["head", "root_gib"] = Root(file.head.root_gib, root_device(os_of_head))
-    if file.login and of == (("login", "image") if file.login.image else _head_image(file)):
-        os = "" if file.login.image else os_of_head
+    if file.login and of == _login_image(file, file.login):
+        os = os_of_head if of == _head_image(file) else ""
         made["login", "root_gib"] = Root(file.login.root_gib, root_device(os))
     return made
+
+
+def has_other_image(file: ClusterFile, login: LoginModel) -> bool:
+    """Whether login nodes have the newest image of AWS's for another architecture than the head."""
+    is_own = login.image or file.head.image or file.image_id
+    return not is_own and login.arch != file.head.arch
+
+
+def _login_image(file: ClusterFile, login: LoginModel) -> Place:
+    is_other = login.image or has_other_image(file, login)
+    return ("login", "image") if is_other else _head_image(file)
 
 
 def _head_image(file: ClusterFile) -> Place:

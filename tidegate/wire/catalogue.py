@@ -90,6 +90,11 @@ def load_catalogue() -> Mapping[str, CatalogueRow]:
     return MappingProxyType({row.instance_type.name: row for row in rows})
 
 
+def arch_of(name: str) -> str:
+    """The architecture of a type that is in the catalogue, in EC2's word."""
+    return load_catalogue()[name].instance_type.arch
+
+
 def types_of(cluster: Cluster) -> dict[str, InstanceType]:
     """Every type that nodes may have had, with its GPUs whole, its CPUs as Slurm sees them, and
     into how many shards its GPUs are counted.

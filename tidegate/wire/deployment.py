@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from tidegate.core.model.frozen import frozen
 from tidegate.wire import names
+from tidegate.wire.catalogue import arch_of
 from tidegate.wire.data_repositories import DataRepositories
 from tidegate.wire.problems import did_you_mean, shown
 from tidegate.wire.section import PositiveCount, PositiveUsd, Section, VolumeGib
@@ -233,7 +234,8 @@ class HeadModel(Section):
     """The head node: slurmctld and the agent."""
 
     instance_type: names.HeadInstanceType = Field(
-        default="m6i.large", description="an x86 instance type, like m6i.large"
+        default="m6i.large",
+        description="an instance type like m6i.large or m7g.large; its architecture is the head's",
     )
     volume_gib: VolumeGib = Field(default=50, description="GiB of its data volume")
     root_gib: VolumeGib = Field(
@@ -264,6 +266,10 @@ class HeadModel(Section):
         default=False,
         description="EC2 refuses to terminate it, also for cdk destroy; see docs/recovery.md",
     )
+
+    @property
+    def arch(self) -> str:
+        return arch_of(self.instance_type)
 
 
 class ExistingHeadModel(Section):

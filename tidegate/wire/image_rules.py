@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tidegate.wire.catalogue import USUAL_ARCH, load_catalogue
+from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.node_models import HEAD_OS, OS_OF_IMAGE, GpuModel
 from tidegate.wire.parts import Parts
 from tidegate.wire.problems import Problem, and_
@@ -23,11 +23,25 @@ def _architectures(parts: Parts) -> Iterator[Problem]:
     if not parts.is_own_image:
         return
     archs = {f"pool {name}": pool.arch for name, pool in parts.pools.items() if not pool.image}
-    if parts.head and parts.head.image is None:
-        archs["the head"] = USUAL_ARCH
+    has_own_head = parts.head and parts.existing and not parts.existing.head
+    if parts.head and has_own_head and parts.head.image is None:
+        archs["the head"] = parts.head.arch
+        if parts.login and parts.login.image is None:
+            archs["login nodes"] = parts.login.arch
     if len(set(archs.values())) > 1:
         told = and_([f"{what} ({arch})" for what, arch in archs.items()])
         yield Problem(("image",), f"an image is of one architecture, but is for {told}")
+
+
+def _login_image(parts: Parts) -> Iterator[Problem]:
+    """Login nodes have the head's own image where they name none."""
+    head, login = parts.head, parts.login
+    if head and login and head.image and not login.image and login.arch != head.arch:
+        text = (
+            f"{login.instance_type} is {login.arch}, and head.image, which login nodes have when"
+            f" they name none, is for {head.arch}: take a type of {head.arch}, or name login.image"
+        )
+        yield Problem(("login", "instance_type"), text)
 
 
 def _gpu_settings(parts: Parts) -> Iterator[Problem]:
@@ -198,6 +212,7 @@ def _baked(parts: Parts) -> Iterator[Problem]:
 
 IMAGE_RULES = (
     _architectures,
+    _login_image,
     _gpu_settings,
     _layouts,
     _threads,

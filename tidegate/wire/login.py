@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from tidegate.wire import names
+from tidegate.wire.catalogue import arch_of
 from tidegate.wire.section import Section, VolumeGib
 
 # More than a team needs; each is paid by the hour, and takes an address of the network.
@@ -29,7 +30,8 @@ class LoginModel(Section):
     """Login nodes: people work there, and not beside slurmctld. None when left out."""
 
     instance_type: names.LoginInstanceType = Field(
-        default="m6i.large", description="an x86 instance type, like m6i.large"
+        default="m6i.large",
+        description="an instance type like m6i.large or m7g.large; its architecture is theirs",
     )
     count: Annotated[int, Field(ge=1, le=MAX_LOGIN_NODES)] = Field(
         default=1, description="how many; each is paid while the head runs"
@@ -61,3 +63,7 @@ class LoginModel(Section):
         description="address ranges that may open SSH connections; nobody when left out: people"
         " come through Session Manager",
     )
+
+    @property
+    def arch(self) -> str:
+        return arch_of(self.instance_type)

@@ -197,10 +197,7 @@ NodeImage = Annotated[
 ]
 LoginInstanceType = Annotated[
     str,
-    _pattern(
-        r"^[a-z][a-z]*[1-9][0-9]*[a-f,h-z]*(-[a-z0-9]+)?\.[a-z0-9-]+$",
-        "an x86 instance type like m6i.large",
-    ),
+    _pattern(r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$", "an instance type like m6i.large or m7g.large"),
     AfterValidator(places.machine_type),
 ]
 HeadInstanceType = Annotated[LoginInstanceType, AfterValidator(places.with_nvme)]

@@ -22,6 +22,7 @@ def notes(model: ClusterModel, cluster: Cluster) -> Iterator[str]:
     yield from model.network.notes()
     yield from _unreachable_packages(model)
     yield from _programs_of_nobody(model)
+    yield from _other_architectures(model)
     yield from _large_jobs(model)
     yield from _jobs_of_several_gpus(model)
     for name, pool in model.pools.items():
@@ -84,6 +85,20 @@ def _programs_of_nobody(model: ClusterModel) -> Iterator[str]:
                 f" have hooks.on_{hook}_configured put it there, or keep it below"
                 f" {model.shared_dir}"
             )
+
+
+def _other_architectures(model: ClusterModel) -> Iterator[str]:
+    """Slurm runs all of them together; what people build where they work is of one."""
+    where, arch = (
+        ("login nodes", model.login.arch) if model.login else ("the head", model.head.arch)
+    )
+    others = [name for name, pool in model.pools.items() if pool.arch != arch]
+    if others and not model.existing.head:
+        theirs = model.pools[others[0]].arch
+        yield (
+            f"pools.{', '.join(others)}: nodes are {theirs}, and {where} {arch}: programs that are"
+            " compiled there do not run on these nodes; compile in jobs, on nodes of theirs"
+        )
 
 
 def _jobs_of_several_gpus(model: ClusterModel) -> Iterator[str]:

@@ -228,9 +228,7 @@ def test_accounts_of_a_partition_bring_accounting(tmp_path: Path):
 def test_people_s_ways_in_and_rights_are_told():
     refused = run("people.yaml", *PLACES)
 
-    assert codes(refused) == {
-        *("desktop", "head-type", "login-nodes", "resource-prefix", "rights"),
-    }
+    assert codes(refused) == {"desktop", "login-nodes", "resource-prefix", "rights"}
     assert (
         "LoginNodes.Pools[login].Ssh.AllowedIps: is left out: 0.0.0.0/0 is nearly everybody"
         in refused.stderr
@@ -261,7 +259,7 @@ def test_people_s_ways_in_and_rights_are_told():
     )
     assert written(done)["permissions_boundary"] == "arn:aws:iam::123456789012:policy/boundary"
     assert written(done)["head"]["zone"] == "us-east-1a"
-    assert "instance_type" not in written(done)["head"]
+    assert written(done)["head"]["instance_type"] == "c6g.xlarge"
 
 
 @pytest.mark.parametrize(

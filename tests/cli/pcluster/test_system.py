@@ -40,33 +40,45 @@ def test_jobs_that_ended_are_written_down_where_slurmctld_may(tmp_path: Path, wh
     assert "JobCompLoc: jobs that ended are in /var/log/slurm/jobs.txt" in done.stderr
 
 
-def test_an_image_of_arm_nodes_is_theirs_alone(tmp_path: Path):
-    """Head and login nodes are x86_64 here: an image for all would be refused as a whole."""
+def arm_file(tmp_path: Path, image: str = "") -> Path:
+    """All of it arm64, as ParallelCluster demands; `image`: of the head alone."""
     file = changed(tmp_path, "{Os: ubuntu2404}", "{Os: ubuntu2404, CustomAmi: ami-0a1b2c3d}")
-    text = file.read_text().replace("c5.2xlarge", "hpc7g.16xlarge").replace("SPOT", "ONDEMAND")
-    file.write_text(text.replace("m5.xlarge", "c7g.large"))
+    text = file.read_text().replace("c5.2xlarge", "c7g.2xlarge").replace("m5.xlarge", "m7g.large")
+    head = f"HeadNode:\n  Image: {{CustomAmi: {image}}}\n" if image else "HeadNode:\n"
+    file.write_text(text.replace("HeadNode:\n", head))
+    return file
+
+
+def test_a_cluster_of_arm_machines_is_translated_whole(tmp_path: Path):
+    done = CliRunner().invoke(app, ["import", "pcluster", str(arm_file(tmp_path)), *PLACES])
+
+    made = good(done)
+    assert "InstanceType" not in done.stderr
+    assert (made.head.instance_type, made.head.arch) == ("m7g.large", "arm64")
+    assert (made.image_id, made.pool_images) == ("ami-0a1b2c3d", {})
+
+
+def test_an_arm_head_keeps_its_own_image(tmp_path: Path):
+    file = arm_file(tmp_path, "ami-0a1b2c3e")
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
+
+    made = good(done)
+    assert "is left out" not in done.stderr
+    assert (made.image_id, made.head.image) == ("ami-0a1b2c3d", "ami-0a1b2c3e")
+
+
+def test_where_an_arm_head_s_type_is_none_for_a_head_another_of_its_architecture_is(tmp_path: Path):
+    file = arm_file(tmp_path)
+    file.write_text(file.read_text().replace("m7g.large", "m7g.huge"))
     ask = ["import", "pcluster", str(file), *PLACES]
 
     refused = CliRunner().invoke(app, ask)
     made = good(CliRunner().invoke(app, [*ask, "--accept", "head-type"]))
 
     assert codes(refused) == {"head-type"}
-    assert "must be an x86 instance type like m6i.large, is c7g.large; compile in jobs, on" in (
-        refused.stderr
-    )
-    assert (made.image_id, made.pool_images) == (None, {"cpu-small": "ami-0a1b2c3d"})
-    assert made.images is None
-
-
-def test_an_arm_head_s_image_is_told(tmp_path: Path):
-    head = "HeadNode:\n  Image: {CustomAmi: ami-0a1b2c3d}\n"
-    file = changed(tmp_path, "HeadNode:\n", head)
-    file.write_text(file.read_text().replace("c5.2xlarge", "c7g.2xlarge"))
-
-    done = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
-
-    assert codes(done) == {"image"}
-    assert "HeadNode.Image.CustomAmi: is left out: heads are x86_64" in done.stderr
+    assert "the head is an m7g.large instead: m7g.huge is not a known" in refused.stderr
+    assert made.head.arch == "arm64"
 
 
 def test_a_head_s_type_is_refused_with_the_reason(tmp_path: Path):

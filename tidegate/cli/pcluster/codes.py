@@ -35,8 +35,7 @@ class LossCode(Coded):
     FUNCTIONS_NETWORK = "functions-network", "functions run outside of your network"
     HEAD_TYPE = (
         "head-type",
-        "the head's type is no x86 type that a head may have; whose nodes are arm64 compiles in"
-        " jobs",
+        "the head cannot be of its type (one that is not built on Nitro, or bare metal)",
         "`head.instance_type`",
     )
     HOOKS = (
@@ -44,7 +43,7 @@ class LossCode(Coded):
         "a script that cannot run here, or a moment that is not there (`hooks.md`)",
         "an image that holds what it did",
     )
-    IMAGE = "image", "`AmiSearchFilters` are not read, and a head has no arm64 image", "`image`"
+    IMAGE = "image", "`AmiSearchFilters` are not read: AWS's own image is used", "`image`"
     INSTANCE_TYPE = "instance-type", "a type is not in the catalogue: bare metal", "another type"
     JOB_SIZE = (
         "job-size",

@@ -73,9 +73,7 @@ def pools(old: Configuration, idle_s: int, region: str, places: Places, done: Tr
                 if not types:
                     done.gaps.append(_type_gap(asked, name))
                 said_s = old.timeouts.compute_node_bootstrap_timeout
-                made[name] = (
-                    pool | of_pool(queue, name, said_s, done) | _image(old, queue, name, done)
-                )
+                made[name] = pool | of_pool(queue, name, said_s, done) | _image(queue, name, done)
                 if own := own_subnets(old, queue.subnets, places):
                     made[name]["subnets"] = own
                 if resource.disable_simultaneous_multithreading:
@@ -157,11 +155,9 @@ def _pool(asked: _Asked, types: list[str], idle_s: int, done: Translated) -> Yam
     return pool
 
 
-def _image(old: Configuration, queue: Queue, name: str, done: Translated) -> Yaml:
+def _image(queue: Queue, name: str, done: Translated) -> Yaml:
     """The queue's own, where the cluster has another one or none."""
     image = queue.own_image
-    if image is None and is_arm(old) and old.image:
-        image = old.image.custom_ami
     if image is None or image == done.file.get("image"):
         return {}
     path = ("pools", name, "image")
@@ -170,7 +166,7 @@ def _image(old: Configuration, queue: Queue, name: str, done: Translated) -> Yam
 
 
 def is_arm(old: Configuration) -> bool:
-    """Whether nodes are arm64; then all are, and so were head and login nodes there."""
+    """Whether nodes are arm64; then all are, and so are head and login nodes."""
     resources = [each for queue in old.queues for each in queue.compute_resources or ()]
     rows = [load_catalogue().get(name) for each in resources for name in each.types]
     return any(row and row.instance_type.arch == ARM for row in rows)

@@ -177,9 +177,9 @@ def _head(old: Configuration, done: Translated) -> None:
             HeadModel.model_validate({"instance_type": wanted})
             head["instance_type"] = wanted
         except ValidationError as error:
-            means = f"the head is an m6i.large instead: {reason(error, HeadModel)}"
-            if is_arm(old):
-                means = f"{means}; compile in jobs, on nodes"
+            # There all machines are of one (InstanceArchitectureCompatibilityValidator).
+            head["instance_type"] = "m7g.large" if is_arm(old) else "m6i.large"
+            means = f"the head is an {head['instance_type']} instead: {reason(error, HeadModel)}"
             done.lose("HeadNode.InstanceType", "head-type", means)
     disk = old.head_node.local_storage
     if disk and disk.root_volume and disk.root_volume.size:
@@ -192,12 +192,7 @@ def _image(old: Configuration, done: Translated) -> None:
     """That of all machines and the head's own; a queue's are its pools'. Each holds its Slurm."""
     cluster = old.image.custom_ami if old.image else None
     own = old.head_node.image.custom_ami if old.head_node and old.head_node.image else None
-    if is_arm(old):  # then the cluster's is its pools' alone
-        if own:
-            means = "is left out: heads are x86_64, and this image is arm64"
-            done.lose("HeadNode.Image.CustomAmi", "image", means)
-        own = None
-    elif cluster:
+    if cluster:
         done.file["image"] = cluster
         done.gaps.append(Gap(("image",), f"{OTHER_SLURM} ({cluster})", cluster, is_open=False))
     if own and own != cluster:
