@@ -14,6 +14,7 @@ from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.compat_facts import INSTALLED_BRANCH, facts_of
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.hooks import Hook as FileHook
+from tidegate.wire.login import LoginKind
 from tidegate.wire.node_models import HEAD_OS, GpuModel
 from tidegate.wire.topology_rules import tells_place
 from userdata.containers import Containers
@@ -305,20 +306,19 @@ def head_values(
     )
 
 
-def login_values(file: ClusterFile, shared: SharedNames) -> LoginValues:
-    """What every login node is told."""
-    assert file.login, "asked for where there are some"
+def login_values(file: ClusterFile, shared: SharedNames, kind: LoginKind) -> LoginValues:
+    """What login nodes of a kind are told."""
     return LoginValues(
         slurm=slurm_values(file),
         munge=MungeSecret(shared.munge_secret),
         shared=_shared(file, shared),
         bus=shared.bus,
-        installs=(file.login.image or file.head.image or file.image_id) is None,
+        installs=(kind.model.image or file.head.image or file.image_id) is None,
         repository=repository_with(file.slurm.version, file.slurm.repository(HEAD_OS)),
         containers=Containers(file.containers),
         users=file.users,
         directory=directory_of(file),
-        on_login_configured=hooks_of(file.login_hooks),
+        on_login_configured=hooks_of(kind.hooks),
     )
 
 

@@ -31,7 +31,7 @@ from cdk.head import Head
 from cdk.images import Images
 from cdk.login import Login, login_host
 from cdk.lustre import mounted_lustre
-from cdk.network import Network
+from cdk.network import Network, construct_id, suffix
 from cdk.nodes import Nodes
 from cdk.packages import Packages
 from cdk.queues import Queues
@@ -41,6 +41,7 @@ from cdk.storage import Storage
 from tidegate.core.model.ec2 import CLUSTER_TAG
 from tidegate.wire.config import ClusterFile, deployed_text, load_cluster, parse_cluster
 from tidegate.wire.deployment import Metrics
+from tidegate.wire.login import ONLY_KIND, LoginKind
 from tidegate.wire.models import ClusterModel
 
 type Outputs = Mapping[str, tuple[str, str]]
@@ -230,8 +231,8 @@ class TidegateCluster(_Parts):
             lustre=self._lustre,
             agent=packages.agent,
         )
-        if source.file.login:
-            self._login(source.file, data.storage)
+        for kind in source.file.login_kinds:
+            self._login(source.file, data.storage, kind)
         head_id = self.head.instance.ref
         self.alarms.watch_head(head_id)
         _tell(
@@ -242,25 +243,27 @@ class TidegateCluster(_Parts):
             },
         )
 
-    def _login(self, file: ClusterFile, storage: Storage) -> None:
+    def _login(self, file: ClusterFile, storage: Storage, kind: LoginKind) -> None:
         login = Login(
             self,
-            "Login",
+            construct_id(kind),
             file=file,
+            kind=kind,
             network=self.network,
             storage=storage,
             events=self.events,
-            image=self._images.of_login,
+            image=self._images.of_login(kind),
             mounts=self._mounts,
             lustre=self._lustre,
             zone=self.head.zone,
         )
-        ids = ",".join(each.ref for each in login.instances)
+        whose = "login nodes" if kind.name == ONLY_KIND else f"login nodes {kind.name}"
+        ids, host = ",".join(each.ref for each in login.instances), login_host(file, kind)
         _tell(
             self,
             {
-                "LoginHost": ("name of the login nodes, inside the network", login_host(file)),
-                "LoginInstanceIds": ("login nodes", ids),
+                f"LoginHost{suffix(kind)}": (f"name of the {whose}, inside the network", host),
+                f"LoginInstanceIds{suffix(kind)}": (whose, ids),
             },
         )
 

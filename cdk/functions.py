@@ -276,7 +276,7 @@ class Functions(Construct):
             statements.send("Send", queues.looks.queue_arn, queues.dead.queue_arn),
             statements.describe_instances(),
             statements.start_and_stop_head(
-                self, self._around.file.cluster.name, has_login=bool(self._around.file.login)
+                self, self._around.file.cluster.name, has_login=bool(self._around.file.login_kinds)
             ),
             *statements.lend_key_to_ec2(self, storage.kms_key),
         )

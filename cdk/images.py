@@ -17,6 +17,7 @@ from tidegate.wire.image_names import (
     parent_image,
     root_device,
 )
+from tidegate.wire.login import LoginKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,13 +49,14 @@ class Images(Construct):
             if own
             else self._newest(file.head.arch)
         )
-        self.of_login = self.of_head
-        if file.login and file.login.image:
-            self.of_login = HeadImage(image_id=file.login.image, root_device=root_device(""))
-        elif file.login and not own:
-            self.of_login = self._newest(file.login.arch)
         self._file = file
         self._of_nodes: dict[str, str] = {}
+
+    def of_login(self, kind: LoginKind) -> HeadImage:
+        """The image of these login nodes: their own, the head's, or AWS's for their architecture."""
+        if own := kind.model.image:
+            return HeadImage(image_id=own, root_device=root_device(""))
+        return self.of_head if self.of_head.image_id else self._newest(kind.model.arch)
 
     def of_pool(self, pool: Pool) -> str:
         """The image of its nodes: its own, the cluster's own, or AWS's for its architecture."""

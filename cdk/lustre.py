@@ -140,8 +140,7 @@ def let_lustre(
     Who mounts it boots when that is so.
     """
     clients = {"Head": network.head_group_id, "Nodes": network.node_group_id}
-    if network.login_group_id:
-        clients["Login"] = network.login_group_id
+    clients |= network.login_groups
     rules: list[tuple[str, str, str]] = []
     for name, client in clients.items():
         rules += [(f"From{name}", group, client), (f"To{name}", client, group)]

@@ -108,24 +108,24 @@ def attach(role: iam.Role, policies: Iterable[str]) -> None:
         role.add_managed_policy(iam.ManagedPolicy.from_managed_policy_arn(role, f"Own{index}", arn))
 
 
-def boot_parameter(scope: Construct, file: ClusterFile, role: str, text: str) -> ssm.CfnParameter:
-    """Where machines of this role look each minute for what they run."""
+def boot_parameter(scope: Construct, file: ClusterFile, whose: str, text: str) -> ssm.CfnParameter:
+    """Where machines look each minute for what they run. `whose`: their role, or a kind in it."""
     return ssm.CfnParameter(
         scope,
         "Boot",
-        name=parameter_name(file, role),
+        name=parameter_name(file, whose),
         type="String",
         value=text,
-        description=f"what machines of the role {role} run; they look here every minute",
+        description=f"what machines of the role {whose} run; they look here every minute",
     )
 
 
-def parameter_name(file: ClusterFile, role: str) -> str:
-    return f"/tidegate/{file.cluster.name}/{role}"
+def parameter_name(file: ClusterFile, whose: str) -> str:
+    return f"/tidegate/{file.cluster.name}/{whose}"
 
 
-def read_boot_parameter(scope: Construct, file: ClusterFile, role: str) -> iam.PolicyStatement:
+def read_boot_parameter(scope: Construct, file: ClusterFile, whose: str) -> iam.PolicyStatement:
     arn = Stack.of(scope).format_arn(
-        service="ssm", resource="parameter", resource_name=parameter_name(file, role)[1:]
+        service="ssm", resource="parameter", resource_name=parameter_name(file, whose)[1:]
     )
     return statements.statement("Boot", ["ssm:GetParameter"], [arn])

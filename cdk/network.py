@@ -9,6 +9,7 @@ from constructs import Construct, IDependable
 
 from cdk.vpc import Vpc
 from tidegate.wire.config import ClusterFile
+from tidegate.wire.login import ONLY_KIND, LoginKind
 
 ALL_PORTS = (0, 65535)
 EVERYWHERE = "0.0.0.0/0"
@@ -17,10 +18,23 @@ NFS_PORT = 2049
 SSH_PORT = 22
 
 
+def construct_id(kind: LoginKind) -> str:
+    """What a kind of login nodes is called among constructs: `Login`, or `Login-Gpu`."""
+    return f"Login{suffix(kind)}"
+
+
+def suffix(kind: LoginKind) -> str:
+    """Nothing for the kind of a file that names none; CDK leaves the hyphen out of logical ids."""
+    if kind.name == ONLY_KIND:
+        return ""
+    return "-" + "".join(word.capitalize() for word in kind.name.split("-"))
+
+
 class Network(Construct):
     """Subnets, and security groups that let nobody in from outside.
 
     `subnets`: by zone, of machines that name none of their own and of what the zone shares.
+    `login_groups`: those of login nodes, by `construct_id`.
     `route_out`: what must be there before an instance may boot, since its first boot needs
     AWS's APIs and its files.
     """
@@ -28,11 +42,10 @@ class Network(Construct):
     vpc_id: str
     subnets: Mapping[str, str]
     head_subnet: str
-    login_subnet: str
     head_group_id: str
     node_group_id: str
     file_group_id: str
-    login_group_id: str
+    login_groups: Mapping[str, str]
     route_out: Sequence[IDependable]
     instance_connect_id: str
 
@@ -46,8 +59,6 @@ class Network(Construct):
             self._own = vpc = Vpc(self, "Own", file=file)
             self.vpc_id, self.subnets, self.route_out = vpc.vpc_id, vpc.subnets, vpc.route_out
         self.head_subnet = file.head.subnet or self.subnets[file.head_zone]
-        login = file.login.subnet if file.login else None
-        self.login_subnet = login or self.subnets[file.login_zone]
         name, existing = file.cluster.name, file.existing
         self.node_group_id = self.group(self, "NodeGroup", f"nodes of cluster {name}")
         self.head_group_id = (
@@ -59,7 +70,9 @@ class Network(Construct):
             self, "FileGroup", f"shared files of cluster {name}"
         )
         self._let_head_and_nodes_talk(has_own_head=existing.head is None)
-        self.login_group_id = self._login_group(file) if file.login else ""
+        self.login_groups = {
+            construct_id(each): self._login_group(file, each) for each in file.login_kinds
+        }
         self._open_file_systems(file)
         if file.network.endpoints:
             self._interface_endpoints(file)
@@ -89,9 +102,7 @@ class Network(Construct):
         """In the head's zone only: each zone costs as much again, and that one must live anyway."""
         name = file.cluster.name
         group = self.group(self, "EndpointGroup", f"endpoints of cluster {name}")
-        sources = {"Head": self.head_group_id, "Nodes": self.node_group_id}
-        if file.login:
-            sources["Login"] = self.login_group_id
+        sources = {"Head": self.head_group_id, "Nodes": self.node_group_id, **self.login_groups}
         for source, source_id in sources.items():
             ports = (HTTPS_PORT, HTTPS_PORT)
             rule = self.let(
@@ -121,9 +132,7 @@ class Network(Construct):
         """
         name = f"Instance Connect endpoint of cluster {file.cluster.name}"
         group = self.group(self, "ConnectGroup", name)
-        reached = {"Head": self.head_group_id}
-        if file.login:
-            reached["Login"] = self.login_group_id
+        reached = {"Head": self.head_group_id, **self.login_groups}
         for target, target_id in reached.items():
             ports = (SSH_PORT, SSH_PORT)
             self.let(self, f"{target}FromConnect", target_id, group, ports, "SSH by the endpoint")
@@ -174,21 +183,21 @@ class Network(Construct):
         self.let(self, "FilesFromNodes", files, node, (NFS_PORT, NFS_PORT), "NFS from nodes")
         self._let_nodes_talk_and_out(node)
 
-    def _login_group(self, file: ClusterFile) -> str:
+    def _login_group(self, file: ClusterFile, kind: LoginKind) -> str:
         """Slurm's commands reach head and nodes, and both answer `srun` on any port."""
-        assert file.login
-        login = self.group(self, "LoginGroup", f"login nodes of cluster {file.cluster.name}")
+        is_only = kind.name == ONLY_KIND
+        scope = self if is_only else Construct(self, construct_id(kind))
+        whose = "login nodes" if is_only else f"login nodes {kind.name}"
+        login = self.group(scope, "LoginGroup", f"{whose} of cluster {file.cluster.name}")
         for name, group in (("Head", self.head_group_id), ("Nodes", self.node_group_id)):
-            self.let(self, f"{name}FromLogin", group, login, ALL_PORTS, "Slurm from login nodes")
-            self.let(self, f"LoginFrom{name}", login, group, ALL_PORTS, f"Slurm from {name}")
-        nfs = (NFS_PORT, NFS_PORT)
-        to_files = self.let(
-            self, "FilesFromLogin", self.file_group_id, login, nfs, "NFS from login nodes"
-        )
+            self.let(scope, f"{name}FromLogin", group, login, ALL_PORTS, f"Slurm from {whose}")
+            self.let(scope, f"LoginFrom{name}", login, group, ALL_PORTS, f"Slurm from {name}")
+        nfs, from_login = (NFS_PORT, NFS_PORT), f"NFS from {whose}"
+        to_files = self.let(scope, "FilesFromLogin", self.file_group_id, login, nfs, from_login)
         self.route_out = [*self.route_out, to_files]
-        for source in file.login.ssh_from:
+        for source in kind.model.ssh_from:
             ec2.CfnSecurityGroupIngress(
-                self,
+                scope,
                 f"SshFrom{source}",
                 group_id=login,
                 cidr_ip=source,
@@ -205,8 +214,7 @@ class Network(Construct):
         sources = {"Nodes": self.node_group_id}
         if file.existing.head is None:
             sources["Head"] = self.head_group_id
-        if file.login:
-            sources["Login"] = self.login_group_id
+        sources |= self.login_groups
         # Lustre's ports are other ones (`cdk/lustre.py`).
         groups = {each.security_group for each in file.file_systems if each.kind != "lustre"}
         for group in sorted(groups - {""} - known):

@@ -132,6 +132,17 @@ def test_a_head_with_a_gpu_has_its_price_and_an_unknown_one_says_so():
     assert head("t8i.small").how == "the price of t8i.small is not known here"
 
 
+def test_each_kind_of_login_nodes_is_an_item():
+    kinds = {"login": {}, "big": {"instance_type": "m6i.xlarge", "count": "2"}}
+    file = parse_cluster(yaml.safe_dump(dev_file(login={"kinds": kinds})), "dev")
+
+    items = {each.name: each for each in bill(file, [{"Resources": {}}])}
+
+    assert items["login nodes"].usd == pytest.approx(0.096 * 730)
+    assert items["login nodes big"].usd == pytest.approx(2 * 0.192 * 730)
+    assert items["login nodes big"].how == "2 x m6i.xlarge on demand, all day"
+
+
 def test_nat_and_endpoints_have_their_price(tmp_path):
     nat = items_of(tmp_path / "a", network={"nat": "one"})
     none = items_of(tmp_path / "b", network={"endpoints": list(NEEDED_ENDPOINTS)})

@@ -10,7 +10,7 @@ from tests.cdk.variants import VARIANTS, cluster_stack, stacks_of
 
 # Logical ids begin with these.
 NODES, HEAD, FILES = "<NetworkNodeGroup", "<NetworkHeadGroup", "<NetworkFileGroup"
-ENDPOINTS, LUSTRE, LOGIN = "<NetworkEndpointGroup", "<LustreGroup", "<NetworkLoginGroup"
+ENDPOINTS, LUSTRE, LOGIN = "<NetworkEndpointGroup", "<LustreGroup", "<NetworkLogin"
 CONNECT = "<NetworkConnectGroup"
 INTERNET = EVERYWHERE
 

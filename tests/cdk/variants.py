@@ -38,6 +38,7 @@ LENT = {
     "zone": "us-east-1a",
     "count": "2",
 }
+KINDS = {"kinds": {"login": {}, "gpu": {"count": "2", "ssh_from": ["203.0.113.0/24"]}}}
 IN_S3 = {"url": "s3://packages/slurm", "key": "s3://packages/keys/slurm.asc"}
 LUSTRE = {
     "directory": "/fsx",
@@ -138,11 +139,13 @@ VARIANTS: Mapping[str, File] = {
         ],
     ),
     "instance connect": dev_file(network={"instance_connect": "true"}, login={}),
-    "no way out": dev_file(network={"endpoints": list(NEEDED_ENDPOINTS)}, login={}),
+    "no way out": dev_file(
+        network={"endpoints": list(NEEDED_ENDPOINTS), "instance_connect": "true"}, login=KINDS
+    ),
     "nat and flow logs": dev_file(network={"nat": "one", "flow_logs": "all"}),
     "key": dev_file(kms_key=KEY, logs={"nodes": "true"}, pools=_with_t4(stopped_nodes="2")),
     "alarms of roll-outs": dev_file(rollout={"alarms": ["loss-too-high", "errors"]}),
-    "lustre": dev_file(lustre={"storage_gib": "2400"}, login={}),
+    "lustre": dev_file(lustre={"storage_gib": "2400"}, login=KINDS),
     "lustre with a key": dev_file(
         lustre={"storage_gib": "2400", "kind": "persistent"}, kms_key=KEY
     ),

@@ -39,8 +39,8 @@ def test_ranges_of_addresses_are_written_as_ec2_takes_them(tmp_path: Path):
 
     file = load(tmp_path, good({"network": network, "login": {"ssh_from": ["198.51.100.7"]}}))
 
-    assert file.login
-    assert (file.network.cidr, file.login.ssh_from) == ("10.20.0.0/16", ("198.51.100.7/32",))
+    (login,) = file.login_kinds
+    assert (file.network.cidr, login.model.ssh_from) == ("10.20.0.0/16", ("198.51.100.7/32",))
 
 
 def test_arns_that_lead_back_to_themselves_end():

@@ -18,6 +18,7 @@ from tidegate.wire.beside import (
 )
 from tidegate.wire.catalogue import load_list_prices
 from tidegate.wire.config import ClusterFile
+from tidegate.wire.login import ONLY_KIND
 from tidegate.wire.metrics import ALWAYS, MINIMAL
 
 HOURS = HOURS_A_MONTH
@@ -225,11 +226,14 @@ def _beside(
 ) -> Iterator[Item]:
     if kinds["AWS::EC2::Instance"]:
         yield _machine("head", file.head.instance_type, 1)
-    if file.login:
-        yield _machine("login nodes", file.login.instance_type, file.login.count)
+    for kind in file.login_kinds:
+        name = "login nodes" if kind.name == ONLY_KIND else f"login nodes {kind.name}"
+        yield _machine(name, kind.model.instance_type, kind.model.count)
     if kinds["AWS::EC2::Subnet"] and not file.network.is_private:
         usd = USD_PER_PUBLIC_ADDRESS_HOUR * HOURS * kinds["AWS::EC2::Instance"]
-        whose = "head and login nodes, while they run" if file.login else "the head while it runs"
+        whose = (
+            "head and login nodes, while they run" if file.login_kinds else "the head while it runs"
+        )
         yield Item(Part.BESIDE, "public address", usd, f"of {whose}")
     gib = _volume_gib(resources)
     yield Item(Part.BESIDE, "EBS", gib * USD_PER_GP3_GIB, f"{gib} GiB gp3")

@@ -111,12 +111,12 @@ def _offerings(file: ClusterFile, account: Account) -> Found:
     offered = account.offerings({*names, *(name for _, name, _ in file.machines)})
     for pool in pools:
         yield from _pool_offerings(pool, offered)
-    for what, name, zone in file.machines:
+    for place, name, zone in file.machines:
         zones = offered.get(name, frozenset())
         if zone not in zones:
             told = f"offered in {', '.join(sorted(zones))}" if zones else "not in this region"
             text = f"{name} is not offered in {zone}; {told}"
-            yield Problem((what, "instance_type"), text)
+            yield Problem((*place, "instance_type"), text)
 
 
 def _pool_offerings(pool: Pool, offered: Mapping[str, frozenset[str]]) -> Found:

@@ -19,7 +19,7 @@ def policies(file: ClusterFile) -> Iterator[tuple[Place, str]]:
     """The ARNs of the policies that roles of the stack are to have, with their places."""
     named: list[tuple[Place, tuple[str, ...]]] = [
         (("head", "policies"), file.head.policies),
-        (("login", "policies"), file.login.policies if file.login else ()),
+        *(((*each.place, "policies"), each.model.policies) for each in file.login_kinds),
         (("node_policies",), file.node_policies),
     ]
     for place, arns in named:

@@ -36,8 +36,8 @@ def doubts(file: ClusterFile, account: Account) -> Iterator[tuple[Place, str]]:
 def _machines(file: ClusterFile) -> Iterator[tuple[Place, tuple[str, ...]]]:
     if not file.existing.head:
         yield ("head", "policies"), file.head.policies
-    if file.login:
-        yield ("login", "policies"), file.login.policies
+    for kind in file.login_kinds:
+        yield (*kind.place, "policies"), kind.model.policies
 
 
 def _asked(preferences: Mapping[str, Any]) -> str:

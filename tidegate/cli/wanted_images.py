@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from tidegate.core.model.frozen import frozen
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.image_names import parent_image, root_device
-from tidegate.wire.login import LoginModel
+from tidegate.wire.login import LoginKind
 from tidegate.wire.problems import Place
 
 
@@ -25,9 +25,10 @@ def wanted_images(file: ClusterFile) -> Iterator[tuple[Place, str, str]]:
     if file.head.image or not file.image_id:
         arch = file.head.arch
         yield ("head", "image"), file.head.image or parent_image(arch), arch
-    if file.login and (file.login.image or has_other_image(file, file.login)):
-        arch = file.login.arch
-        yield ("login", "image"), file.login.image or parent_image(arch), arch
+    for kind in file.login_kinds:
+        arch = kind.model.arch
+        if kind.model.image or has_other_image(file, kind):
+            yield (*kind.place, "image"), kind.model.image or parent_image(arch), arch
 
 
 @frozen
@@ -52,21 +53,22 @@ def root_volumes(file: ClusterFile, of: Place) -> Mapping[Place, Root]:
     os_of_head = file.os if file.image_id and not file.head.image else ""
     if not file.existing.head and of == _head_image(file):
         made["head", "root_gib"] = Root(file.head.root_gib, root_device(os_of_head))
-    if file.login and of == _login_image(file, file.login):
-        os = os_of_head if of == _head_image(file) else ""
-        made["login", "root_gib"] = Root(file.login.root_gib, root_device(os))
+    for kind in file.login_kinds:
+        if of == _login_image(file, kind):
+            device = root_device(os_of_head if of == _head_image(file) else "")
+            made[*kind.place, "root_gib"] = Root(kind.model.root_gib, device)
     return made
 
 
-def has_other_image(file: ClusterFile, login: LoginModel) -> bool:
+def has_other_image(file: ClusterFile, kind: LoginKind) -> bool:
     """Whether login nodes have the newest image of AWS's for another architecture than the head."""
-    is_own = login.image or file.head.image or file.image_id
-    return not is_own and login.arch != file.head.arch
+    is_own = kind.model.image or file.head.image or file.image_id
+    return not is_own and kind.model.arch != file.head.arch
 
 
-def _login_image(file: ClusterFile, login: LoginModel) -> Place:
-    is_other = login.image or has_other_image(file, login)
-    return ("login", "image") if is_other else _head_image(file)
+def _login_image(file: ClusterFile, kind: LoginKind) -> Place:
+    is_other = kind.model.image or has_other_image(file, kind)
+    return (*kind.place, "image") if is_other else _head_image(file)
 
 
 def _head_image(file: ClusterFile) -> Place:

@@ -31,14 +31,14 @@ from tidegate.wire.finite import parse_json
 from tidegate.wire.hooks import Hook, NodeHooks, node_hooks
 from tidegate.wire.idle_check_model import IdleCheckModel
 from tidegate.wire.images_model import ImagesModel
-from tidegate.wire.login import LoginModel
+from tidegate.wire.login import LoginKind, login_kinds
 from tidegate.wire.models import ClusterModel
 from tidegate.wire.monitoring import MonitoringModel
 from tidegate.wire.node_models import DLAMI, OS_OF_IMAGE, OWN_IMAGE, GpuModel, SoftwareModel
 from tidegate.wire.notes import notes
 from tidegate.wire.notifications_model import NotificationsModel
 from tidegate.wire.pool_models import PoolModel
-from tidegate.wire.problems import Problem, problems_of, refusal
+from tidegate.wire.problems import Place, Problem, problems_of, refusal
 from tidegate.wire.report_model import ReportModel
 from tidegate.wire.rollout_model import RolloutModel
 from tidegate.wire.root_volume import RootVolume
@@ -61,8 +61,7 @@ class ClusterFile:
     `ships_logs`: nodes send their logs to CloudWatch. `tags`: of the site's own, on everything.
     `users`: sssd, or "" for those of the head.
     `containers`: pyxis, or "" for what the image has. `container_cache` None: each node imports.
-    `hooks`: the scripts of nodes by pool, the cluster's first; `head_hooks`,
-    `login_hooks`: those of the head and of login nodes.
+    `hooks`: the scripts of nodes by pool, the cluster's first; `head_hooks`: those of the head.
     `job_roles`: ARNs of the roles that jobs act as, by pool and in it by Slurm account, "" for all
     other accounts; of the pools whose jobs have one.
     `software`: what the file itself says of the nodes' image and of jobs.
@@ -94,7 +93,7 @@ class ClusterFile:
     bill_alert: BillAlert | None = None
     kms_key: str | None = None
     lustre: LustreModel | None = None
-    login: LoginModel | None = None
+    login_kinds: tuple[LoginKind, ...] = ()
     notes: tuple[str, ...] = ()
     gpu: Mapping[str, GpuModel] = field(default_factory=dict)
     pool_images: Mapping[str, str] = field(default_factory=dict)
@@ -105,7 +104,6 @@ class ClusterFile:
     hooks: Mapping[str, NodeHooks] = field(default_factory=dict)
     job_roles: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     head_hooks: tuple[Hook, ...] = ()
-    login_hooks: tuple[Hook, ...] = ()
     containers: str = ""
     container_cache: ContainerCacheModel | None = None
     users: str = ""
@@ -170,7 +168,7 @@ class ClusterFile:
     @property
     def all_zones(self) -> tuple[str, ...]:
         """The availability zones that need a subnet, in order."""
-        return tuple(sorted({*self.zones, self.head_zone, self.login_zone}))
+        return tuple(sorted({*self.zones, self.head_zone, *map(self.login_zone, self.login_kinds)}))
 
     def subnets_of(self, pool: str, zone: str, shared: Mapping[str, str]) -> tuple[str, ...]:
         """The subnets of a pool's nodes in a zone. `shared`: the network's, by zone."""
@@ -179,26 +177,26 @@ class ClusterFile:
     @property
     def named_subnets(self) -> tuple[NamedSubnet, ...]:
         """Every subnet that the file names."""
-        head = ("head", self.head_zone, self.head.subnet)
-        login = ("login", self.login_zone, self.login.subnet if self.login else None)
-        return tuple(named_subnets(self.network.subnets, self.pool_subnets, head, login))
+        machines: list[tuple[Place, str, str | None]]
+        machines = [(("head",), self.head_zone, self.head.subnet)]
+        machines += [(e.place, self.login_zone(e), e.model.subnet) for e in self.login_kinds]
+        return tuple(named_subnets(self.network.subnets, self.pool_subnets, *machines))
 
     @property
-    def machines(self) -> tuple[tuple[str, str, str], ...]:
-        """What the stack makes beside nodes: the section, the instance type, the zone."""
-        own = () if self.existing.head else (("head", self.head.instance_type, self.head_zone),)
-        login = self.login
-        return (*own, *((("login", login.instance_type, self.login_zone),) if login else ()))
+    def machines(self) -> tuple[tuple[Place, str, str], ...]:
+        """What the stack makes beside nodes: its place, the instance type, the zone."""
+        head: tuple[Place, str, str] = (("head",), self.head.instance_type, self.head_zone)
+        kinds = ((e.place, e.model.instance_type, self.login_zone(e)) for e in self.login_kinds)
+        return (*(() if self.existing.head else (head,)), *kinds)
 
     @property
     def directory_secrets(self) -> tuple[str, ...]:
         """ARN of the secret with what the directory is asked by; none where it asks nobody."""
         return (self.directory.secret,) if self.directory and self.directory.secret else ()
 
-    @property
-    def login_zone(self) -> str:
-        """The availability zone of login nodes; the head's where there are none."""
-        return (self.login.zone if self.login else None) or self.head_zone
+    def login_zone(self, kind: LoginKind) -> str:
+        """The availability zone of these login nodes."""
+        return kind.model.zone or self.head_zone
 
     def summary(self) -> str:
         """`2 pools, 3 instance types, up to 16 nodes`."""
@@ -265,6 +263,7 @@ def _checked(data: dict[str, object], problems: list[Problem], *, name: object) 
 
 def _cluster_file(model: ClusterModel) -> ClusterFile:
     cluster = model.cluster()
+    of_login = tuple(each.hook() for each in model.hooks.on_login_configured)
     return ClusterFile(
         cluster=cluster,
         region=model.region,
@@ -288,7 +287,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         bill_alert=model.alert(),
         kms_key=model.kms_key,
         lustre=model.lustre,
-        login=model.login,
+        login_kinds=tuple(login_kinds(model.login, of_login)),
         notes=tuple(notes(model, cluster)),
         pool_images={name: pool.image for name, pool in model.pools.items() if pool.image},
         root_volumes={name: pool.root_volume() for name, pool in model.pools.items()},
@@ -301,7 +300,6 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
             name: roles for name, pool in model.pools.items() if (roles := _job_roles(model, pool))
         },
         head_hooks=tuple(each.hook() for each in model.hooks.on_head_configured),
-        login_hooks=tuple(each.hook() for each in model.hooks.on_login_configured),
         containers=model.containers or "",
         container_cache=model.container_cache,
         users="sssd" if model.directory else model.users or "",

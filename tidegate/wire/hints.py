@@ -25,6 +25,8 @@ ELSEWHERE = {
     ),
     "existing": "a file system that is there already is in `file_systems`, or as"
     " `existing.file_system` the shared one",
+    "pools": "pools of nodes are `pools`, at the top of the file; several kinds of login nodes are"
+    " `login.kinds`",
     **dict.fromkeys(
         ("ssh_key", "key_name", "key_pair"),
         "there are no key pairs: `tidegate user add` takes keys",

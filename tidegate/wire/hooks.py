@@ -105,6 +105,9 @@ class HookModel(Section):
 
 
 Hooks = Annotated[tuple[HookModel, ...], at_most(HOOKS_MAX)]
+OnLoginConfigured = Annotated[
+    Hooks, Field(default=(), description="on login nodes, when people can log in")
+]
 
 
 class NodeHooksModel(Section):
@@ -129,9 +132,7 @@ class HooksModel(NodeHooksModel):
     on_head_configured: Hooks = Field(
         default=(), description="on the head, when slurmctld and the agent run"
     )
-    on_login_configured: Hooks = Field(
-        default=(), description="on login nodes, when people can log in"
-    )
+    on_login_configured: OnLoginConfigured = ()
 
 
 def node_hooks(*models: NodeHooksModel) -> NodeHooks:

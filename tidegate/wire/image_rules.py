@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.node_models import HEAD_OS, OS_OF_IMAGE, GpuModel
 from tidegate.wire.parts import Parts
-from tidegate.wire.problems import Problem, and_
+from tidegate.wire.problems import Place, Problem, and_
 from tidegate.wire.repositories import OWN_SLURM
 
 # What jobs bring with them, whatever the image.
@@ -26,22 +26,30 @@ def _architectures(parts: Parts) -> Iterator[Problem]:
     has_own_head = parts.head and parts.existing and not parts.existing.head
     if parts.head and has_own_head and parts.head.image is None:
         archs["the head"] = parts.head.arch
-        if parts.login and parts.login.image is None:
-            archs["login nodes"] = parts.login.arch
+        for place, login in parts.logins.items():
+            if login.image is None:
+                archs[_login_words(place)] = login.arch
     if len(set(archs.values())) > 1:
         told = and_([f"{what} ({arch})" for what, arch in archs.items()])
         yield Problem(("image",), f"an image is of one architecture, but is for {told}")
 
 
+def _login_words(place: Place) -> str:
+    return "login nodes" if len(place) == 1 else f"login nodes {place[-1]}"
+
+
 def _login_image(parts: Parts) -> Iterator[Problem]:
     """Login nodes have the head's own image where they name none."""
-    head, login = parts.head, parts.login
-    if head and login and head.image and not login.image and login.arch != head.arch:
-        text = (
-            f"{login.instance_type} is {login.arch}, and head.image, which login nodes have when"
-            f" they name none, is for {head.arch}: take a type of {head.arch}, or name login.image"
-        )
-        yield Problem(("login", "instance_type"), text)
+    head = parts.head
+    for place, login in parts.logins.items() if head and head.image else ():
+        if head and not login.image and login.arch != head.arch:
+            named = ".".join(map(str, place))
+            text = (
+                f"{login.instance_type} is {login.arch}, and head.image, which login nodes have"
+                f" when they name none, is for {head.arch}: take a type of {head.arch}, or name"
+                f" {named}.image"
+            )
+            yield Problem((*place, "instance_type"), text)
 
 
 def _gpu_settings(parts: Parts) -> Iterator[Problem]:

@@ -200,6 +200,14 @@ LoginInstanceType = Annotated[
     _pattern(r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$", "an instance type like m6i.large or m7g.large"),
     AfterValidator(places.machine_type),
 ]
+# It is a part of a host's name, which ends in no hyphen (RFC 1123, 2.1).
+LoginKindName = Annotated[
+    str,
+    _pattern(
+        r"^[a-z]([a-z0-9-]{0,29}[a-z0-9])?$",
+        "lower-case letters, digits and -, first a letter, last no -, at most 31",
+    ),
+]
 HeadInstanceType = Annotated[LoginInstanceType, AfterValidator(places.with_nvme)]
 Email = Annotated[
     str,

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from tidegate.core.fleet.worth import kept_s
 from tidegate.core.model.cluster import Cluster
 from tidegate.wire.deployment import Nat
+from tidegate.wire.login import login_kinds
 from tidegate.wire.models import ClusterModel
 from tidegate.wire.node_models import OS_OF_IMAGE
 from tidegate.wire.pool_models import PoolModel
+from tidegate.wire.problems import and_
 
 _ON_HEAD = ("prologslurmctld", "epilogslurmctld", "resvprolog", "resvepilog", "mailprog")
 _ON_NODES = ("taskprolog", "taskepilog", "healthcheckprogram", "unkillablestepprogram")
@@ -89,15 +91,18 @@ def _programs_of_nobody(model: ClusterModel) -> Iterator[str]:
 
 def _other_architectures(model: ClusterModel) -> Iterator[str]:
     """Slurm runs all of them together; what people build where they work is of one."""
-    where, arch = (
-        ("login nodes", model.login.arch) if model.login else ("the head", model.head.arch)
-    )
-    others = [name for name, pool in model.pools.items() if pool.arch != arch]
-    if others and not model.existing.head:
+    if model.existing.head:
+        return
+    kinds = [kind.model for kind in login_kinds(model.login, ())]
+    archs = sorted({kind.arch for kind in kinds} or {model.head.arch})
+    where = "login nodes" if kinds else "the head"
+    others = [name for name, pool in model.pools.items() if pool.arch not in archs]
+    if others:
         theirs = model.pools[others[0]].arch
         yield (
-            f"pools.{', '.join(others)}: nodes are {theirs}, and {where} {arch}: programs that are"
-            " compiled there do not run on these nodes; compile in jobs, on nodes of theirs"
+            f"pools.{', '.join(others)}: nodes are {theirs}, and {where} {and_(archs)}: programs"
+            " that are compiled there do not run on these nodes; compile in jobs, on nodes of"
+            " theirs"
         )
 
 

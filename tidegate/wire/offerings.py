@@ -36,9 +36,9 @@ def problems(file: ClusterFile) -> Iterator[Problem]:
         return
     for pool in file.cluster.pools:
         yield from _of_pool(pool, file.region)
-    for what, name, _ in file.machines:
+    for place, name, _ in file.machines:
         if _num_zones(name, file.region) == 0:
-            yield Problem((what, "instance_type"), f"{name} is not offered in {file.region}")
+            yield Problem((*place, "instance_type"), f"{name} is not offered in {file.region}")
 
 
 def _of_pool(pool: Pool, region: str) -> Iterator[Problem]:

@@ -17,7 +17,7 @@ from tidegate.wire.hooks import HooksModel
 from tidegate.wire.idle_check_model import IdleCheckModel
 from tidegate.wire.idle_gpus_model import IdleGpusModel
 from tidegate.wire.images_model import ImagesModel
-from tidegate.wire.login import LoginModel
+from tidegate.wire.login import LoginKindModel, LoginModel, LoginOptions
 from tidegate.wire.models import TimingsModel
 from tidegate.wire.monitoring import MonitoringModel
 from tidegate.wire.names import Region
@@ -25,6 +25,7 @@ from tidegate.wire.node_models import DLAMI, OWN_IMAGE, SoftwareModel
 from tidegate.wire.partition_model import PartitionModel
 from tidegate.wire.pool_models import LimitsModel, PoolModel, ReservationModel
 from tidegate.wire.prices import Discount, PriceModel
+from tidegate.wire.problems import Place
 from tidegate.wire.rollout_model import RolloutModel
 from tidegate.wire.savings_plan_model import SavingsPlanModel
 from tidegate.wire.schedules_model import SchedulesModel
@@ -35,6 +36,7 @@ _REGION: TypeAdapter[str] = TypeAdapter(Region)
 _NETWORK = TypeAdapter(NetworkModel)
 _HEAD = TypeAdapter(HeadModel)
 _LOGIN = TypeAdapter(LoginModel)
+_LOGIN_KIND = TypeAdapter(LoginKindModel)
 _LOGS = TypeAdapter(LogsModel)
 _EXISTING = TypeAdapter(ExistingModel)
 _LIMITS = TypeAdapter(LimitsModel)
@@ -64,15 +66,15 @@ _ROLLOUT = TypeAdapter(RolloutModel)
 class Parts:
     """What is sound in the file. None: not there, or with problems of its own.
 
-    `all_pools`, `all_partitions` and `all_priced` name the unsound ones as well. `taken_dirs`:
-    where files of the cluster are mounted, and by which option. `reservation_groups`: as they are
-    written.
+    `all_pools`, `all_partitions` and `all_priced` name the unsound ones as well. `logins`: kinds of
+    login nodes, by their places. `taken_dirs`: where files of the cluster are mounted, and by which
+    option. `reservation_groups`: as they are written.
     """
 
     region: str | None
     network: NetworkModel | None
     head: HeadModel | None
-    login: LoginModel | None
+    logins: Mapping[Place, LoginOptions]
     existing: ExistingModel | None
     limits: LimitsModel | None
     schedules: SchedulesModel | None
@@ -134,7 +136,7 @@ def parts_of(data: Mapping[str, object]) -> Parts:
         region=_sound(_REGION, data.get("region")),
         network=_sound(_NETWORK, data.get("network", {})),
         head=_sound(_HEAD, data.get("head", {})),
-        login=_sound(_LOGIN, data.get("login")),
+        logins=_logins(data.get("login")),
         existing=_sound(_EXISTING, data.get("existing", {})),
         limits=_sound(_LIMITS, data.get("limits", {})),
         schedules=_sound(_SCHEDULES, schedules) if (schedules := data.get("schedules")) else None,
@@ -173,6 +175,15 @@ def parts_of(data: Mapping[str, object]) -> Parts:
         all_pools=frozenset(pools),
         all_priced=frozenset(prices),
     )
+
+
+def _logins(data: object) -> dict[Place, LoginOptions]:
+    """Each kind of login nodes, by its place."""
+    if kinds := _mapping(_mapping(data).get("kinds")):
+        sound = _all_sound(_LOGIN_KIND, kinds)
+        return {("login", "kinds", name): kind for name, kind in sound.items()}
+    only = _sound(_LOGIN, data)
+    return {("login",): only} if only else {}
 
 
 def _mapping(value: object) -> dict[str, object]:

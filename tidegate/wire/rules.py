@@ -101,8 +101,9 @@ def _zones(parts: Parts) -> Iterator[Problem]:
     places: dict[Place, str] = {("network", "subnets", zone): zone for zone in subnets or ()}
     if parts.head and parts.head.zone:
         places[("head", "zone")] = parts.head.zone
-    if parts.login and parts.login.zone:
-        places[("login", "zone")] = parts.login.zone
+    for login, kind in parts.logins.items():
+        if kind.zone:
+            places[(*login, "zone")] = kind.zone
     for name, pool in parts.pools.items():
         for index, zone in enumerate(pool.zones):
             places[("pools", name, "zones", index)] = zone
@@ -127,7 +128,7 @@ def _existing(parts: Parts) -> Iterator[Problem]:
 
 def _login(parts: Parts) -> Iterator[Problem]:
     """A login node is configured as the head that the deployment makes."""
-    if parts.login and parts.existing and parts.existing.head:
+    if parts.logins and parts.existing and parts.existing.head:
         text = "a head that was there before has login nodes of its own: leave login out"
         yield Problem(("login",), text)
 
@@ -263,8 +264,9 @@ def _security_groups(parts: Parts) -> Iterator[Problem]:
     text = "needs network.vpc: the VPC that the groups are in"
     if parts.head and parts.head.security_groups:
         yield Problem(("head", "security_groups"), text)
-    if parts.login and parts.login.security_groups:
-        yield Problem(("login", "security_groups"), text)
+    for place, kind in parts.logins.items():
+        if kind.security_groups:
+            yield Problem((*place, "security_groups"), text)
     for name, pool in parts.pools.items():
         if pool.security_groups:
             yield Problem(("pools", name, "security_groups"), text)

@@ -7,21 +7,30 @@ ParallelCluster's guide still, speak of one subnet.
 
 from collections.abc import Iterator
 
+from tidegate.wire.deployment import HeadModel
+from tidegate.wire.login import LoginOptions
 from tidegate.wire.parts import Parts
 from tidegate.wire.problems import Place, Problem
 from tidegate.wire.subnets import named_subnets
 
 
+def _machines(parts: Parts) -> dict[Place, HeadModel | LoginOptions]:
+    """Those that may name a subnet, by their places."""
+    head: dict[Place, HeadModel | LoginOptions] = {("head",): parts.head} if parts.head else {}
+    return head | dict(parts.logins)
+
+
 def _need_a_network(parts: Parts) -> Iterator[Problem]:
     """Who names a subnet of its own says in which network, and a machine in which zone that is."""
-    machines = (("head", parts.head), ("login", parts.login))
-    for section, of in machines:
-        if of and of.subnet and not of.zone:
-            text = f"needs {section}.zone, the availability zone that it is in"
-            yield Problem((section, "subnet"), text)
+    named = [*((place, of) for place, of in _machines(parts).items() if of.subnet)]
+    for place, of in named:
+        if not of.zone:
+            zone = Problem((*place, "zone"), "").path
+            text = f"needs {zone}, the availability zone that it is in"
+            yield Problem((*place, "subnet"), text)
     if parts.network is None or parts.network.vpc:
         return
-    places: list[Place] = [(section, "subnet") for section, of in machines if of and of.subnet]
+    places: list[Place] = [(*place, "subnet") for place, _ in named]
     places += [("pools", name, "subnets") for name, pool in parts.pools.items() if pool.subnets]
     for place in places:
         yield Problem(place, "needs network.vpc: the VPC that the subnets are in")
@@ -41,8 +50,7 @@ def _in_one_zone(parts: Parts) -> Iterator[Problem]:
     for each in named_subnets(
         parts.network.subnets if parts.network else {},
         {name: pool.subnets for name, pool in parts.pools.items()},
-        *((("head", parts.head.zone, parts.head.subnet),) if parts.head else ()),
-        *((("login", parts.login.zone, parts.login.subnet),) if parts.login else ()),
+        *((place, of.zone, of.subnet) for place, of in _machines(parts).items()),
     ):
         zone = known.setdefault(each.subnet_id, each.zone)
         if zone != each.zone:

@@ -35,14 +35,14 @@ class NamedSubnet:
 def named_subnets(
     of_network: Mapping[str, str],
     of_pools: Mapping[str, SubnetsByZone],
-    *of_machines: tuple[str, str | None, str | None],
+    *of_machines: tuple[Place, str | None, str | None],
 ) -> Iterator[NamedSubnet]:
-    """All of a file. `of_machines`: section, zone and subnet of head and of login nodes."""
+    """All of a file. `of_machines`: place, zone and subnet of head and of login nodes."""
     for zone, subnet_id in of_network.items():
         yield NamedSubnet(("network", "subnets", zone), zone, subnet_id)
-    for section, of, subnet in of_machines:
+    for place, of, subnet in of_machines:
         if of and subnet:
-            yield NamedSubnet((section, "subnet"), of, subnet)
+            yield NamedSubnet((*place, "subnet"), of, subnet)
     for pool, by_zone in of_pools.items():
         for zone, ids in by_zone.items():
             for index, each in enumerate(ids):

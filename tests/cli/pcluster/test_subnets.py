@@ -42,8 +42,8 @@ def test_head_and_login_nodes_keep_a_public_subnet_beside_the_nodes_private_one_
     file = good(done)
     assert dict(file.network.subnets) == {"us-east-1a": "subnet-0a1b2c3e"}
     assert (file.head_zone, file.head.subnet) == ("us-east-1a", "subnet-0a1b2c3d")
-    assert file.login
-    assert (file.login_zone, file.login.subnet) == ("us-east-1a", "subnet-0a1b2c3d")
+    (login,) = file.login_kinds
+    assert (file.login_zone(login), login.model.subnet) == ("us-east-1a", "subnet-0a1b2c3d")
     assert file.pool_subnets == {}
     assert "SubnetId" not in done.stderr
 

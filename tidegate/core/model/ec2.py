@@ -42,6 +42,8 @@ TAGS_OF_LAUNCH = (
 ROLE_TAG = "tidegate:role"
 HEAD_ROLE = "head"
 LOGIN_ROLE = "login"
+# Of login nodes alone: which kind of them.
+LOGIN_TAG = "tidegate:login"
 
 # The role of AWS's own, one in an account, under which EC2 runs spot instances.
 SPOT_ROLE = "AWSServiceRoleForEC2Spot"
