@@ -8,10 +8,13 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
+from tidegate.core.model.ec2 import LOGIN_ROLE, ROLE_TAG
 from tidegate.core.model.frozen import frozen
 
 type Template = Mapping[str, Any]
 type Resources = Mapping[str, Mapping[str, Any]]
+
+INSTANCE = "AWS::EC2::Instance"
 
 # Of a launch template's own tags; those of its nodes are in LaunchTemplateData. Sources:
 # CloudFormation's schema, where TagSpecifications is not create-only;
@@ -145,7 +148,7 @@ SAME_RULE = (
 @frozen
 class Change:
     """`properties`: those that differ; none when the whole resource comes or goes. `loss`: of
-    machines that stay, "": none.
+    machines that stay, "": none. `is_login`: a login node.
     """
 
     effect: Effect
@@ -153,14 +156,16 @@ class Change:
     kind: str
     properties: tuple[str, ...] = ()
     loss: str = ""
+    is_login: bool = False
 
     @property
     def is_grave(self) -> bool:
-        """The head or a login node, or something that holds data, is replaced; or what runs loses
-        files or network.
+        """The head or a login node, or something that holds data, is replaced; a login node goes;
+        or what runs loses files or network.
         """
-        kinds = {*HOLDS_DATA, "AWS::EC2::Instance"}
-        return bool(self.loss) or (self.effect is Effect.REPLACED and self.kind in kinds)
+        kinds = {*HOLDS_DATA, INSTANCE}
+        is_new = self.effect is Effect.REPLACED and self.kind in kinds
+        return bool(self.loss) or is_new or (self.is_login and self.effect is Effect.REMOVED)
 
     def told(self, stack: str) -> "Told":
         return Told(
@@ -190,10 +195,10 @@ class Change:
                 if is_new
                 else ": it is kept, and paid for until you delete it"
             )
-        if self.kind == "AWS::EC2::Instance" and "LoginInstance" in self.logical_id:
+        if self.is_login:
             gone = self.effect in (Effect.REPLACED, Effect.REMOVED, Effect.RESTARTED)
             return ": who is logged in there is cut off, jobs that run go on" if gone else ""
-        if self.kind == "AWS::EC2::Instance":
+        if self.kind == INSTANCE:
             return {
                 Effect.REPLACED: ": a new head boots, jobs that run go on",
                 Effect.RESTARTED: ": the head is away for minutes, jobs that run go on",
@@ -241,7 +246,7 @@ def changes(before: Template, after: Template) -> list[Change]:
     found = [
         replace(each, loss=_same_rule(each.logical_id, old, new))
         if each.kind in RULES and each.effect in (Effect.ADDED, Effect.REPLACED)
-        else each
+        else replace(each, is_login=_is_login({**old, **new}[each.logical_id]))
         for each in found
     ]
     order = list(Effect)
@@ -289,6 +294,11 @@ def _same_rule(name: str, old: Resources, new: Resources) -> str:
     had = (each for each in old if each != name and _without_words(old[each]) == what)
     found = sorted(each for each in had if each not in new or _without_words(new[each]) != what)
     return SAME_RULE.format(old=found[0]) if found else ""
+
+
+def _is_login(resource: Mapping[str, Any]) -> bool:
+    tags = resource.get("Properties", {}).get("Tags", ()) if resource["Type"] == INSTANCE else ()
+    return {"Key": ROLE_TAG, "Value": LOGIN_ROLE} in tags
 
 
 def _without_words(rule: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -32,9 +32,9 @@ def diff(
 ) -> None:
     """Tell what a deployment would do to the running cluster.
 
-    Exit code 3 when something that holds data, or the head, would be replaced, or machines that
-    run lose files or network; 1 when the deployment would fail and be rolled back, and what to do
-    instead.
+    Exit code 3 when something that holds data, the head or a login node would be replaced, a login
+    node would go, or machines that run lose files or network; 1 when the deployment would fail and
+    be rolled back, and what to do instead.
     """
     from tidegate.cli.diff import changes
     from tidegate.cli.impossible import refusals
