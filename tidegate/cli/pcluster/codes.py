@@ -54,9 +54,9 @@ class LossCode(Coded):
     LAUNCH_TEMPLATE = "launch-template", "your launch template's settings are not used"
     LOGIN_NODES = (
         "login-nodes",
-        "a second pool of login nodes, or SSH from everywhere (as it is when neither the pool"
-        " nor the head names `AllowedIps`), is left out",
-        "`login.count`, `login.ssh_from`",
+        "left out: SSH from everywhere (as it is when neither the pool nor the head names"
+        " `AllowedIps`) or from a list of networks, or what login nodes cannot have",
+        "`ssh_from` of `login` or of its kinds",
     )
     LUSTRE_BACKUPS = "lustre-backups", "FSx makes no backups"
     LUSTRE_DATA = (

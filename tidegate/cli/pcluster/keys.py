@@ -116,7 +116,7 @@ TRANSLATED = frozenset(
 LOST: Mapping[str, Lost] = MappingProxyType(
     {
         f"{_LOGIN}.Dcv": DESKTOP,
-        **_rights(f"{_LOGIN}.Iam", "login.policies", "InstanceRole", "InstanceProfile"),
+        **_rights(f"{_LOGIN}.Iam", "policies of login nodes", "InstanceRole", "InstanceProfile"),
         f"{_LOGIN}.GracetimePeriod": _light("a login node that goes does not wait for people"),
         f"{_LOGIN}.Networking.SecurityGroups": GROUPS,
         f"{_LOGIN}.Networking.Proxy.HttpProxyAddress": _light("they go through the head's proxy"),

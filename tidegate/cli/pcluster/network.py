@@ -86,7 +86,7 @@ def subnets_of(old: Configuration) -> list[str]:
     """Every subnet, each once, that of the head first."""
     head = head_subnet(old)
     named = [*([head] if head else []), *(each for queue in old.queues for each in queue.subnets)]
-    named += [each.subnet for each in old.login_pools[:1] if each.subnet]
+    named += [each.subnet for each in old.login_pools if each.subnet]
     return list(dict.fromkeys(named))
 
 

@@ -49,17 +49,30 @@ def of_head(actions: Actions, said_s: int | None, done: Translated) -> None:
 
 
 def of_login(actions: Actions, said_s: int | None, place: str, done: Translated) -> None:
-    """The scripts of login nodes, beside those of the head. `said_s`: the head's time-out."""
+    """The scripts of all login nodes. `said_s`: the time-out of their boot."""
     _of_machine(actions, OF_LOGIN, said_s, place, done)
+
+
+def of_login_kind(
+    actions: Actions, name: str, said_s: int | None, place: str, done: Translated
+) -> Yaml:
+    """Those of one kind of several. `said_s`: the time-out of their boot."""
+    path = ("login", "kinds", name, "hooks")
+    return _own(_hooks(actions, OF_LOGIN, path, place, done), "on_login_configured", said_s, done)
 
 
 def of_pool(actions: Actions, name: str, said_s: int | None, place: str, done: Translated) -> Yaml:
     """Those of a queue, for the pool of this name. `said_s`: the time-out of its nodes' boot."""
     made = _hooks(actions, OF_NODES, ("pools", name, "hooks"), place, done)
+    return _own(made, "on_node_start", said_s, done)
+
+
+def _own(made: Yaml, first: str, said_s: int | None, done: Translated) -> Yaml:
+    """Scripts of some machines; what they read of ParallelCluster is written `first`, on all."""
     if not made:
         return {}
     of_all: Yaml = done.file.setdefault("hooks", {})
-    of_all.setdefault("on_node_start", [_facts(done)])
+    of_all.setdefault(first, [_facts(done)])
     return {"hooks": _timed(made, said_s)}
 
 
