@@ -53,7 +53,7 @@ class Images(Construct):
         self._of_nodes: dict[str, str] = {}
 
     def of_login(self, kind: LoginKind) -> HeadImage:
-        """The image of these login nodes: their own, the head's, or AWS's for their architecture."""
+        """Of these login nodes: their own, the head's, or AWS's for their architecture."""
         if own := kind.model.image:
             return HeadImage(image_id=own, root_device=root_device(""))
         return self.of_head if self.of_head.image_id else self._newest(kind.model.arch)
