@@ -161,14 +161,20 @@ def _bound_s(stage: Stage) -> int:
 _FOR_TEXT = {"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "pb": 0}
 
 
+# The one sign of base85 that Image Builder could take for a reference, and what stands for it.
+_BRACE, _NO_BRACE = "{", "."
+
+
 def _written(bundle: Bundle) -> tuple[str, ...]:
-    """By xz, an eighth smaller than by gzip. The images of Ubuntu and Amazon Linux have it; a
-    parent that has not fails its build here, and no node's boot.
+    """By xz, an eighth smaller than by gzip, and in base85, a sixteenth smaller than in base64. The
+    images of Ubuntu and Amazon Linux have xz and Python; a parent that has not fails its build
+    here, and no node's boot.
     """
-    packed = base64.b64encode(
-        lzma.compress(bundle.tar, check=lzma.CHECK_CRC32, filters=[_FOR_TEXT])
-    ).decode()
-    return (f"echo {packed} | base64 -d | xz -d >{ARCHIVE_AT}",)
+    packed = lzma.compress(bundle.tar, check=lzma.CHECK_CRC32, filters=[_FOR_TEXT])
+    text = base64.b85encode(packed).decode().replace(_BRACE, _NO_BRACE)
+    read = f"base64.b85decode(sys.stdin.read().strip().replace('{_NO_BRACE}', '\\x7b'))"
+    python = f"import base64, sys; sys.stdout.buffer.write({read})"
+    return (f"echo '{text}' | python3 -IS -c \"{python}\" | xz -d >{ARCHIVE_AT}",)
 
 
 def _fetched() -> Step:

@@ -1,7 +1,5 @@
 """The component that bakes an image: what Image Builder takes, and the boot's own stages in it."""
 
-import base64
-import lzma
 import re
 import subprocess
 from dataclasses import replace
@@ -13,6 +11,7 @@ import yaml
 from local.boot.bundles import graph_of
 from tests.userdata.awstoe import faults_of
 from userdata.image import (
+    ARCHIVE_AT,
     BUNDLE,
     MAX_COMPONENT_BYTES,
     MAX_INLINE_BYTES,
@@ -37,8 +36,9 @@ def baked(values: ImageValues) -> tuple[bytes, str]:
     text = "\n".join(
         each for name in ("archive", "unpack") for each in build[name]["inputs"]["commands"]
     )
-    (packed,) = re.findall(r"echo (\S+) \| base64 -d \| xz -d", text)
-    return lzma.decompress(base64.b64decode(packed)), text
+    (written,) = re.findall(rf"(echo '\S+' \| python3 .* \| xz -d) >{ARCHIVE_AT}$", text, re.M)
+    done = subprocess.run(["bash", "-ec", written], capture_output=True, check=True)
+    return done.stdout, text
 
 
 def test_the_component_is_what_image_builder_takes():
