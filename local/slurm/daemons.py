@@ -195,9 +195,17 @@ class RealSlurm:
 
     def boot_again(self, name: str) -> None:
         """The machine comes back from a reboot: of type t4, with four GPUs."""
+        self._start_slurmd("again", name)
+
+    def mends_itself(self, name: str, reason: str) -> None:
+        """The machine goes on, and says so in the place of a reboot (gpu-reset.sh)."""
+        self._start_slurmd("anew", name)
+        self.run("scontrol", "update", f"nodename={name}", "state=resume", f"reason={reason}")
+
+    def _start_slurmd(self, how: str, name: str) -> None:
         conf = "CPUs=48 RealMemory=187000 Gres=gpu:t4:4 Feature=gpu,t4"
         script = str(self.folder / SCRIPT.name)
-        self.run("bash", script, "again", str(self.folder), name, "t4", "4", conf)
+        self.run("bash", script, how, str(self.folder), name, "t4", "4", conf)
 
     def clear(self) -> None:
         """No job and no node, for the next test."""

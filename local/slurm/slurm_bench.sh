@@ -128,9 +128,13 @@ boot() {
 }
 
 again() { # its slurmd ends, and starts as after a reboot
+    anew "$@" -b
+}
+
+anew() { # the same of one machine that goes on
     kill "$(cat "/run/slurmd-$1.pid")"
     while [ -e "/run/slurmd-$1.pid" ]; do sleep 0.1; done
-    boot "$@" -b
+    boot "$@"
 }
 
 slurmd_here() {
@@ -151,5 +155,6 @@ case $role in
     head) head "$@" ;;
     node) node "$@" ;;
     again) again "$@" ;;
+    anew) anew "$@" ;;
     slurmd) slurmd_here "$@" ;;
 esac

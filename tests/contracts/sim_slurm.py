@@ -119,6 +119,9 @@ class SimBench:
     def boot_again(self, name: str) -> None:
         self.port.register(self.port.nodes[name])
 
+    def mends_itself(self, name: str, reason: str) -> None:
+        self.port.reboots.is_back(self.port.nodes[name])
+
     def join(
         self, *names: str, gpu_type: str = "t4", gpus: int = 4, is_drained: bool = False
     ) -> None:

@@ -35,3 +35,20 @@ def test_a_node_reboots_when_it_is_empty_keeps_its_reason_and_takes_jobs_when_it
     assert asked.reason == "tidegate-health: ecc: 2 errors"
     assert (off.state.is_down, off.reason) == (True, f"{asked.reason} : reboot issued")
     assert node(bench, name).reason == ""
+
+
+def test_a_node_that_mends_itself_without_a_reboot_is_opened_by_its_own_word_and_stays_open(bench):
+    """Also when its slurmd is started anew, which tells of no start of the machine."""
+    name = fresh_name()
+    bench.join(name)
+    bench.port.drain([name], "tidegate-health: ecc: 2 errors")
+    bench.port.reboot([name])
+    eventually("it goes off", lambda: node(bench, name).state.is_rebooting)
+
+    bench.mends_itself(name, "tidegate: its GPUs were reset (open)")
+    eventually("it is open", lambda: node(bench, name).state.takes_jobs)
+    job_id = running_job(bench, name)
+    bench.pause(3.0)
+
+    assert state(bench, job_id) == "RUNNING"
+    assert node(bench, name).state.is_busy
