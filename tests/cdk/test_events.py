@@ -107,7 +107,7 @@ def test_rule_sends_its_events_into_one_queue_and_the_undelivered_to_the_dead(de
 def test_nodes_tell_of_boots_and_of_a_silent_head(dev: Stack):
     rule = dev.named("EventsBoot", "AWS::Events::Rule")
 
-    told = ["BootstrapFailed", "NodeReady", "NodeOrphaned"]
+    told = ["BootstrapFailed", "NodeReady", "NodeOrphaned", "GpuReset"]
     assert rule["EventPattern"]["detail-type"] == told
 
 

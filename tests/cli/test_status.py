@@ -13,6 +13,7 @@ from tests.make import job, node
 from tidegate.adapters.aws_errors import translate
 from tidegate.cli.main import app
 from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.events import NodeOrphaned
 from tidegate.core.model.ledger import InterruptionLoss
 
 
@@ -81,7 +82,7 @@ def test_status_counts_nodes_that_ended_themselves_apart(town: Town) -> None:
     ledger = town.planner.work.control.ledger
     ledger.interrupt_nodes({name: time.time()}, {name: InterruptionLoss()})
 
-    ledger.note_orphan(name, 1860.0)
+    ledger.note_told(NodeOrphaned(name, 1860.0))
 
     shown = town.ask("status").output
     assert "ended themselves this month, having heard nothing of their head: 1 node" in shown

@@ -8,6 +8,7 @@ from tests.contracts.test_ledger_contract import launch, node, with_node
 from tests.make import NOW_S
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.errors import Throttled
+from tidegate.core.model.events import GpuReset, NodeOrphaned
 from tidegate.core.model.ledger import (
     Bill,
     Charge,
@@ -184,13 +185,16 @@ def test_nodes_that_ended_themselves_are_counted_apart(ledger: Ledger) -> None:
     assert ledger.view().losses == (MonthlyLosses(MONTH, 1, 1.25, 2, orphans=1),)
 
 
-def test_what_a_node_says_of_its_head_is_noted_of_nodes_that_are_known(ledger: Ledger) -> None:
+def test_what_a_node_says_of_itself_is_noted_of_nodes_that_are_known(ledger: Ledger) -> None:
     with_node(ledger)
 
     for name in ("i-1", "i-1", "i-foreign"):
-        ledger.note_orphan(name, 1860.0)
+        ledger.note_told(NodeOrphaned(name, 1860.0))
+        ledger.note_told(GpuReset(name, 21.0))
 
-    assert [(one.instance_id, one.silent_s) for one in ledger.view().nodes] == [("i-1", 1860.0)]
+    (known,) = ledger.view().nodes
+    assert (known.instance_id, known.silent_s) == ("i-1", 1860.0)
+    assert known.reset_said == "its GPUs were reset in 21 s, and it takes jobs again"
     assert ledger.nodes(["i-foreign"]) == ()
 
 

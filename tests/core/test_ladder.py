@@ -12,6 +12,7 @@ from tidegate.core.fleet.ladder import REBOOT_WITHIN_S
 from tidegate.core.model.calendar import Wanted
 from tidegate.core.model.cluster import Reservation
 from tidegate.core.model.ec2 import Market
+from tidegate.core.model.finding import is_reset
 from tidegate.core.model.ledger import Cordon
 from tidegate.core.model.orders import (
     Order,
@@ -26,6 +27,10 @@ from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
 
 XID = "tidegate-health: xid: Xid 79: GPU has fallen off the bus (fatal; NVIDIA's remedy: reboot)"
+ERRS = (
+    "tidegate-health: xid: Xid 48: Double bit ECC error"
+    " (fatal; NVIDIA's remedy: reset, then a test; below nn-0a1b)"
+)
 DRAINED = "IDLE+DRAIN+DYNAMIC_NORM"
 OFF = "DOWN+DRAIN+DYNAMIC_NORM+REBOOT_ISSUED"
 WAITS = "IDLE+DRAIN+DYNAMIC_NORM+REBOOT_REQUESTED"
@@ -270,3 +275,81 @@ def test_who_looks_at_the_nodes_hears_of_it() -> None:
     assert waits.goes == f"found unhealthy: {XID}; Slurm is to reboot it"
     assert prospects(off)["i-1"].held == "it reboots"
     assert report.ends.startswith("reboots, and is replaced if it does not come back: tidegate-")
+
+
+# -- a reset of the GPUs, which the node tries before, within the same order ---------------
+
+
+def told(made: Plan) -> list[str]:
+    return [each.reason for each in made.actions if isinstance(each, Learn)]
+
+
+def says(after: Snapshot, said: str) -> Snapshot:
+    """What the node told of its reset is in its record."""
+    (known,) = after.nodes
+    return replace(after, nodes=(replace(known, reset_said=said),))
+
+
+RESET = "its GPUs were reset in 21 s, and it takes jobs again"
+FAILED = "a reset has not mended its GPUs, and it reboots: Unknown Error"
+
+
+def test_the_order_says_that_a_reset_comes_before_a_reboot_where_one_is_asked_for() -> None:
+    order = the_order(plan(seen(sick(ERRS))))
+
+    assert "; its GPUs are reset, or it is rebooted, before it is replaced" in order.text
+
+
+def test_who_looks_at_a_node_hears_that_it_may_be_a_reset() -> None:
+    first = seen(sick(ERRS))
+    waits = prospects(later(first, plan(first), sick(ERRS, state=WAITS)))["i-1"]
+    off = later(first, plan(first), sick(f"{ERRS} : reboot issued", state=OFF))
+    (report,) = node_reports(off)
+
+    assert waits.goes.endswith("; Slurm is to have it reset its GPUs, or reboot it")
+    assert prospects(off)["i-1"].held == "it resets its GPUs, or reboots"
+    assert report.ends.startswith("resets its GPUs or reboots, and is replaced if it does not")
+
+
+@pytest.mark.parametrize("said", [RESET, FAILED])
+def test_an_event_says_what_became_of_it_once_and_has_its_code(said: str) -> None:
+    first = seen(sick(ERRS))
+    off = later(first, plan(first), sick(f"{ERRS} : reboot issued", state=OFF))
+    back = says(later(off, plan(off), node("i-1")), said)
+
+    made = plan(back)
+    again = plan(says(later(back, made, node("i-1")), said))
+
+    (learn,) = [each for each in made.actions if isinstance(each, Learn)]
+    assert (learn.reason, learn.code) == (f"pool t4: i-1: {said}", "gpu-reset")
+    assert not any(said in each for each in told(again))
+
+
+def test_a_node_that_is_sick_again_after_a_reset_is_replaced() -> None:
+    first = seen(sick(ERRS))
+    off = later(first, plan(first), sick(f"{ERRS} : reboot issued", state=OFF))
+    again = says(later(off, plan(off), sick()), RESET)
+
+    (order,) = orders(plan(again), OrderKind.RELEASE)
+
+    assert "a reset or a reboot has not mended it" in order.text
+
+
+def test_what_a_node_said_a_week_ago_is_no_news_of_what_is_found_now() -> None:
+    made = plan(says(seen(sick(ERRS)), RESET))
+
+    assert not any(RESET in each for each in told(made))
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_so"),
+    [
+        (ERRS, True),
+        (f"{ERRS} : reboot issued", True),
+        ("NHC: gpu: bad (remedy: reset)", True),
+        (XID, False),
+        ("the remedy: reset it", False),
+    ],
+)
+def test_a_reason_says_whether_a_reset_is_tried(reason: str, *, is_so: bool) -> None:
+    assert is_reset(reason) is is_so

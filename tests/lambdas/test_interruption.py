@@ -77,6 +77,18 @@ def test_a_node_that_ends_itself_is_logged_and_noted(fleet: Deployed) -> None:
     assert fleet.world.ledger.all_nodes[OURS].silent_s == 1860.0
 
 
+def test_what_became_of_a_reset_of_gpus_is_logged_and_noted(fleet: Deployed) -> None:
+    detail = {"instance-id": OURS, "took_s": 21}
+    event = {"source": "tidegate.node", "detail-type": "GpuReset", "detail": detail}
+
+    assert on_events(fleet.interruption, messages(event)) == DONE
+
+    said = "its GPUs were reset in 21 s, and it takes jobs again"
+    logged = [each["gpu_reset"] for each in fleet.lines() if "gpu_reset" in each]
+    assert logged == [{"instance_id": OURS, "said": said}]
+    assert fleet.world.ledger.all_nodes[OURS].reset_said == said
+
+
 def test_a_notice_is_logged_with_the_plans_that_bought_its_nodes(fleet: Deployed) -> None:
     """A launch of before plans had ids has none."""
     nodes = fleet.world.ledger.all_nodes

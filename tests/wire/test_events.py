@@ -12,6 +12,7 @@ from tidegate.core.model.ec2 import InstanceState
 from tidegate.core.model.errors import BadEvent
 from tidegate.core.model.events import (
     BootFailed,
+    GpuReset,
     HealthCategory,
     HealthNotice,
     Look,
@@ -285,6 +286,23 @@ def test_a_node_that_ends_itself_says_for_how_long_its_head_was_silent() -> None
 
     assert parse_event(json.dumps(event)) == NodeOrphaned(OURS, 1860.0, "ab-1")
     for wrong in ({"silent_s": -1}, {"silent_s": 1e10}, {"silent_s": None}):
+        with pytest.raises(BadEvent):
+            parse_event(json.dumps(event | {"detail": detail | wrong}))
+
+
+def test_a_node_says_what_became_of_a_reset_of_its_gpus() -> None:
+    detail = {"instance-id": OURS, "role": "node", "plan_id": "ab-1", "took_s": 21}
+    event = {"detail-type": "GpuReset", "source": "tidegate.node", "detail": detail}
+    failed = {"instance-id": OURS, "failed": "Unknown\n  Error" * 100}
+
+    assert parse_event(json.dumps(event)) == GpuReset(OURS, 21.0, "", "ab-1")
+    said = parse_event(json.dumps(event | {"detail": failed}))
+    assert isinstance(said, GpuReset)
+    assert said.sentence.startswith(
+        "a reset has not mended its GPUs, and it reboots: Unknown ErrorUnknown Error"
+    )
+    assert len(said.failed) <= 200
+    for wrong in ({"took_s": -1}, {"took_s": 1e10}, {"failed": 1}):
         with pytest.raises(BadEvent):
             parse_event(json.dumps(event | {"detail": detail | wrong}))
 

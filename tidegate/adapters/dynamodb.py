@@ -5,7 +5,8 @@
     digest_seen                 head, started_at_s, sequence, seen_at_s
     launch#<launch id>          status, taken_at_s
     node#<instance id>          phase, gated_for, reclaim_at_s, pending, cordon, interrupted_in,
-                                interruption loss, silent_s, joined_at_s, launch, stopped_at_s
+                                interruption loss, silent_s, reset_said, joined_at_s, launch,
+                                stopped_at_s
     resting#<offering>, resting#<offering>#<pool>#<template>
     stuck#<job id>
     override#<id>
@@ -65,6 +66,7 @@ from tidegate.adapters.ledger_items import (
 from tidegate.core.model.calendar import OVERRIDE_KEPT_S, ScheduleOverride
 from tidegate.core.model.digest import SEEN_COUNTS_S, Stamp
 from tidegate.core.model.errors import Throttled
+from tidegate.core.model.events import GpuReset, NodeOrphaned
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import (
     Bill,
@@ -227,9 +229,11 @@ class DynamoLedger:
         losses = interruption_losses
         return interrupt(self.client, self.table, reclaim_at_s, losses, self.pause)
 
-    def note_orphan(self, instance_id: str, silent_s: float) -> None:
+    def note_told(self, told: NodeOrphaned | GpuReset) -> None:
+        is_reset = isinstance(told, GpuReset)
+        said = ("reset_said", told.sentence) if is_reset else ("silent_s", number(told.silent_s))
         with aws_call():
-            self._update(f"node#{instance_id}", "SET silent_s = :s", {":s": number(silent_s)})
+            self._update(f"node#{told.instance_id}", f"SET {said[0]} = :s", {":s": said[1]})
 
     def cordon_node(self, instance_id: str, cordon: Cordon) -> bool:
         with aws_call():

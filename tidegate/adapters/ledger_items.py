@@ -120,6 +120,8 @@ def node_item(node: NodeRecord) -> Item:
         item["joined_at_s"] = number(node.joined_at_s)
     if node.silent_s is not None:
         item["silent_s"] = number(node.silent_s)
+    if node.reset_said:
+        item["reset_said"] = node.reset_said
     if node.committed is not None:
         item["committed"] = encode(COMMITTED, node.committed)
     if node.interruption_loss is not None:
@@ -160,6 +162,7 @@ def node(item: Item) -> NodeRecord:
         ended_at_s=float(item["ended_at_s"]) if "ended_at_s" in item else None,
         joined_at_s=float(item["joined_at_s"]) if "joined_at_s" in item else None,
         silent_s=float(item["silent_s"]) if "silent_s" in item else None,
+        reset_said=item.get("reset_said", ""),
         stopped_at_s=float(item["stopped_at_s"]) if "stopped_at_s" in item else None,
         interruption_loss=decode(INTERRUPTION_LOSS, loss) if loss else None,
         committed=decode(COMMITTED, item["committed"]) if item.get("committed") else None,

@@ -14,6 +14,7 @@ from tidegate.core.model.calendar import ScheduleOverride, Wanted
 from tidegate.core.model.digest import Digest, Stamp
 from tidegate.core.model.ec2 import FleetRequest, FleetResult, Instance, InstanceState
 from tidegate.core.model.errors import TidegateError
+from tidegate.core.model.events import GpuReset, NodeOrphaned
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import (
     Bill,
@@ -238,8 +239,8 @@ class Ledger(Protocol):
         """
         ...
 
-    def note_orphan(self, instance_id: str, silent_s: float) -> None:
-        """Note that a node which is known heard nothing of its head for so long and ends itself."""
+    def note_told(self, told: NodeOrphaned | GpuReset) -> None:
+        """Note what a node which is known says of itself."""
         ...
 
     def cordon_node(self, instance_id: str, cordon: Cordon) -> bool:

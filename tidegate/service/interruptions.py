@@ -31,6 +31,7 @@ from tidegate.core.model.cluster import Cluster, Rebalance
 from tidegate.core.model.drain_reason import DrainReason
 from tidegate.core.model.errors import TidegateError
 from tidegate.core.model.events import (
+    GpuReset,
     News,
     NodeOrphaned,
     RebalanceRecommendation,
@@ -114,8 +115,9 @@ class Interruptions:
             self._cordon(found.cordons)
             self.bus.send_orders(draining)
         orders = (*urgent, *draining)
-        for name, record in orphans.items():
-            self.ledger.note_orphan(name, record.silent_s or 0.0)
+        for told in news:
+            if isinstance(told, NodeOrphaned | GpuReset) and told.instance_id in records:
+                self.ledger.note_told(told)
         failed = rest_failed(self.ledger, failures, self.clock.now_s(), self.cluster.timings)
         if not (orders or found.lifted):
             self._cordon(found.over)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from tidegate.core.model.calendar import OVERRIDE_KEPT_S, ScheduleOverride
 from tidegate.core.model.digest import SEEN_COUNTS_S, Stamp, supersedes
 from tidegate.core.model.errors import Throttled
+from tidegate.core.model.events import GpuReset, NodeOrphaned
 from tidegate.core.model.ledger import (
     Bill,
     Charge,
@@ -240,9 +241,11 @@ class SimLedger:
                 )
         return frozenset(noted)
 
-    def note_orphan(self, instance_id: str, silent_s: float) -> None:
-        for node in self._known("note_orphan", [instance_id]):
-            self.all_nodes[instance_id] = replace(node, silent_s=silent_s)
+    def note_told(self, told: NodeOrphaned | GpuReset) -> None:
+        for node in self._known("note_told", [told.instance_id]):
+            is_reset = isinstance(told, GpuReset)
+            noted = {"reset_said": told.sentence} if is_reset else {"silent_s": told.silent_s}
+            self.all_nodes[told.instance_id] = replace(node, **noted)
 
     def cordon_node(self, instance_id: str, cordon: Cordon) -> bool:
         with effect(self.faults, "cordon_node"):

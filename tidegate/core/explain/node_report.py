@@ -18,6 +18,7 @@ from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.drain_reason import sentence_of
 from tidegate.core.model.durations import clock, moment
+from tidegate.core.model.finding import is_reset
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import InterruptionLoss, NodeRecord, Phase
 from tidegate.core.model.slurm import Job, asked_by_name
@@ -141,9 +142,9 @@ def _ends(member: Member, jobs: tuple[str, ...], snapshot: Snapshot) -> str:
     if hold := hold_of(member, snapshot.now_s):
         return f"let go at {moment(hold.until_s)} UTC, when its hold ends"
     if member.node.state.is_rebooting:
-        return (
-            f"reboots, and is replaced if it does not come back: {sentence_of(member.node.reason)}"
-        )
+        said = sentence_of(member.node.reason)
+        does = "resets its GPUs or reboots" if is_reset(said) else "reboots"
+        return f"{does}, and is replaced if it does not come back: {said}"
     if member.node.state.is_drain and not member.gated_for:
         return f"drained: {sentence_of(member.node.reason) or 'no reason given'}"
     if member.gated_for:

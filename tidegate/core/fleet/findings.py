@@ -54,6 +54,17 @@ def with_findings(before: PoolHistory, ours: Sequence[Member], snapshot: Snapsho
     return with_reboots(history, sick, ours, snapshot)
 
 
+def told_reset(before: PoolHistory, after: PoolHistory) -> str:
+    """What a node has said since of the reset of its GPUs; "": none has."""
+    known = {each.instance_id: each.reset_said for each in before.findings}
+    said = (
+        f"{each.instance_id}: {each.reset_said}"
+        for each in after.findings
+        if known.get(each.instance_id, each.reset_said) != each.reset_said
+    )
+    return "; ".join(said)
+
+
 def stopped_by(member: Member, snapshot: Snapshot) -> StoppedCheck | None:
     """The check that drained this node and whose word counts no more; None: it goes.
 
@@ -174,4 +185,5 @@ def _finding(member: Member, ours: Sequence[Member], snapshot: Snapshot) -> Find
         is_fatal=severity_of(member.node.reason) is Severity.FATAL,
         needs_test=needs_test(member.node.reason),
         network_node=network_node_of(member.node.reason),
+        reset_said=member.record.reset_said if member.record else "",
     )

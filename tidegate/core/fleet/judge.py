@@ -15,6 +15,7 @@ from tidegate.core.fleet.stopped import of_stopped, starting
 from tidegate.core.interruption.save import has_outlived, is_announced, reclaim_at_s
 from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.drain_reason import DrainCode, DrainReason, read, sentence_of
+from tidegate.core.model.finding import is_reset
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.core.model.orders import OrderKind
@@ -248,7 +249,8 @@ def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:
     # Of what leaves by AWS's word no budget is asked, DOWN or not, and it counts for the others.
     is_taken = is_block_over or record.is_cordoned(now_s)
     if node.state.is_rebooting and not is_taken:
-        return Judged(member, Use.IN_FLIGHT, joined, reason="it reboots")
+        resets = "resets its GPUs, or reboots" if is_reset(node.reason) else "reboots"
+        return Judged(member, Use.IN_FLIGHT, joined, reason=f"it {resets}")
     if node.state.is_down and not is_taken:
         reason = f"Slurm finds it {node.state}: {sentence_of(node.reason) or 'no reason given'}"
         return _unhealthy(member, joined, reason, use=Use.LOST)
@@ -337,14 +339,19 @@ def _unhealthy(
 
 
 def _sick(member: Member, joined: tuple[Action, ...], reason: str, step: RepairStep) -> Judged:
+    resets = is_reset(reason)
     match step:
         case RepairStep.WAIT:
-            return Judged(member, Use.LEAVING, joined, reason=f"{reason}; Slurm is to reboot it")
+            then = "have it reset its GPUs, or reboot it" if resets else "reboot it"
+            return Judged(member, Use.LEAVING, joined, reason=f"{reason}; Slurm is to {then}")
         case RepairStep.REBOOT:
-            found = _unhealthy(member, joined, f"{reason}; it is rebooted before it is replaced")
+            first = "its GPUs are reset, or it is rebooted," if resets else "it is rebooted"
+            found = _unhealthy(member, joined, f"{reason}; {first} before it is replaced")
             return replace(found, order=OrderKind.REBOOT)
         case RepairStep.GIVE_UP:
-            return _unhealthy(member, joined, f"{reason}; a reboot has not mended it")
+            is_told = member.record is not None and member.record.reset_said
+            tried = "a reset or a reboot" if is_told else "a reboot"
+            return _unhealthy(member, joined, f"{reason}; {tried} has not mended it")
         case RepairStep.REPLACE:
             return _unhealthy(member, joined, reason)
 

@@ -4,6 +4,9 @@ Where nodes are paid for in advance, in a reservation or a capacity block, the r
 on the same host, and most of what is found ends with a reboot. So a node there is rebooted first,
 once, when it is empty; then the health gate of its boot tests it again. What is bought by the hour
 is left at once: EC2 gives another host. The findings of a pool remember who was rebooted.
+
+Where the finding asks for it the node resets its GPUs before that, within the same order: whoever
+passes the gate then is spared the reboot (userdata/node/gpu-reset.sh).
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,6 +70,8 @@ def with_reboots(
 def _noted(
     finding: Finding, member: Member | None, sick: Mapping[str, Member], snapshot: Snapshot
 ) -> Finding:
+    if member and member.record and finding.reboot_at_s is not None:
+        finding = replace(finding, reset_said=member.record.reset_said)
     if member is None or member.node is None or finding.has_rebooted:
         return finding
     if finding.reboot_at_s is None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from enum import Enum, auto
 
 from tidegate.core.fleet import idle_time
-from tidegate.core.fleet.findings import doubt, with_findings
+from tidegate.core.fleet.findings import doubt, told_reset, with_findings
 from tidegate.core.fleet.idle_check import told as told_idle_check
 from tidegate.core.fleet.idle_check import untold, with_idle_checks
 from tidegate.core.fleet.judge import Judged, Use, judge
@@ -24,7 +24,7 @@ from tidegate.core.fleet.spot_seen import with_spot_seen
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.durations import clock
 from tidegate.core.model.ec2 import Template
-from tidegate.core.model.plan import COUNTED, Learn
+from tidegate.core.model.plan import COUNTED, GPU_RESET, Learn
 from tidegate.core.model.pool_history import FailedLaunch, PoolHistory
 from tidegate.core.model.resting import STARTS, Resting
 from tidegate.core.model.rollout import Rollout, Step
@@ -295,6 +295,8 @@ def _learn(before: PoolHistory, after: PoolHistory) -> Learn:
         return Learn(after, f"pool {after.pool}: {rolled[1]}", rolled[0])
     if checked := told_idle_check(before, after):
         return Learn(after, f"pool {after.pool}: {checked[1]}", checked[0])
+    if reset := told_reset(before, after):
+        return Learn(after, f"pool {after.pool}: {reset}", GPU_RESET)
     if replace(after, spot=before.spot) == before:
         return Learn(after, f"pool {after.pool}: how long spot nodes ran until they ended", COUNTED)
     return Learn(after, _told(before, after))

@@ -8,6 +8,7 @@ from tidegate.core.model.drain_reason import REBALANCE, DrainCode, DrainReason
 from tidegate.core.model.ec2 import InstanceState
 from tidegate.core.model.events import (
     BootFailed,
+    GpuReset,
     HealthCategory,
     HealthNotice,
     News,
@@ -76,8 +77,8 @@ def action_for(news: News, rebalance: Rebalance, now_s: float, timings: Timings)
             return _on_state(state)
         case HealthNotice():
             return _on_health(news, now_s)
-        case BootFailed() | NodeOrphaned():
-            return Nothing()  # its end is an event of its own; why it came is written down
+        case BootFailed() | NodeOrphaned() | GpuReset():
+            return Nothing()  # its end is an event of its own; what it said is written down
         case _:
             assert_never(news)
 

@@ -108,6 +108,27 @@ class NodeOrphaned:
 
 
 @frozen
+class GpuReset:
+    """A node that Slurm was to reboot has reset its GPUs instead, and takes jobs again after
+    `took_s`. `failed`: why that did not mend it, and it reboots after all; "": it did.
+
+    A hint: whoever is root on a node can send it.
+    """
+
+    instance_id: str
+    took_s: float = 0.0
+    failed: str = ""
+    plan_id: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """What became of it, as the ledger notes it."""
+        if self.failed:
+            return f"a reset has not mended its GPUs, and it reboots: {self.failed}"
+        return f"its GPUs were reset in {self.took_s:.0f} s, and it takes jobs again"
+
+
+@frozen
 class NodeReady:
     """A node has booted, all in all in `took_s`; `stages`: seconds of each. For the log only."""
 
@@ -133,6 +154,7 @@ type News = (
     | HealthNotice
     | BootFailed
     | NodeOrphaned
+    | GpuReset
 )
 type Event = Look | News | NodeReady | UnknownEvent
 
@@ -147,7 +169,7 @@ def said_at_s(news: News) -> float | None:
             | StateChange(at_s=at_s)
         ):
             return at_s
-        case RebalanceRecommendation() | BootFailed() | NodeOrphaned():
+        case RebalanceRecommendation() | BootFailed() | NodeOrphaned() | GpuReset():
             return None
         case _:
             assert_never(news)
@@ -165,6 +187,7 @@ def subjects(news: News) -> tuple[str, ...]:
             | StateChange(instance_id=instance_id)
             | BootFailed(instance_id=instance_id)
             | NodeOrphaned(instance_id=instance_id)
+            | GpuReset(instance_id=instance_id)
         ):
             return (instance_id,)
         case _:

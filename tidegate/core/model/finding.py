@@ -62,6 +62,12 @@ def network_node_of(reason: str) -> str:
     return (said[4] or "") if said else ""
 
 
+def is_reset(reason: str) -> bool:
+    """Whether a reset of the GPUs is tried before the node is rebooted, as the reason says."""
+    said = _SAID.match(reason)
+    return said is not None and said[3].partition(",")[0] == "reset"
+
+
 def needs_test(reason: str) -> bool:
     """Whether only a test under load shows, after a reboot, that it is mended."""
     said = _SAID.match(reason) if reason.startswith(OUR_CHECKS) else None
@@ -91,6 +97,7 @@ class Finding:
     is_fatal: bool = False  #: to what computed there, by the reason
     needs_test: bool = False  #: only a test under load shows that a reboot has mended it
     network_node: str = ""  #: the lowest of EC2's that it was below; empty: not known
+    reset_said: str = ""  #: what became of a reset of its GPUs; empty: it has said nothing
 
 
 @frozen

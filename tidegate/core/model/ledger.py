@@ -101,6 +101,7 @@ class NodeRecord:
     for_jobs: tuple[str, ...] = ()  #: jobs that it was bought for, of many some
     #: for how long it had heard nothing of its head when it ended itself; null: it did not
     silent_s: float | None = None
+    reset_said: str = ""  #: what became of the last reset of its GPUs; empty: there was none
     joined_at_s: float | None = None  #: when Slurm first had it; null: not yet
     user: str = ""  #: the user that it was launched for, if he has a budget
     layout: str = ""  #: into which MIG instances its GPUs are cut; empty: as its pool says

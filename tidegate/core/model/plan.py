@@ -129,6 +129,8 @@ class Watch:
 
 # What is counted with each look that finds new jobs, and told to nobody.
 COUNTED = "counted"
+# A node has reset its GPUs, or has not mended them so.
+GPU_RESET = "gpu-reset"
 
 
 @frozen

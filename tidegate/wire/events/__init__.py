@@ -26,6 +26,7 @@ __all__ = [
     "BOOT_READY_DETAIL_TYPE",
     "DIGEST_DETAIL_TYPE",
     "DIGEST_SOURCE",
+    "GPU_RESET_DETAIL_TYPE",
     "HEALTH_DETAIL_TYPE",
     "NODE_ORPHANED_DETAIL_TYPE",
     "REBALANCE_DETAIL_TYPE",
@@ -45,6 +46,7 @@ HEALTH_DETAIL_TYPE = health.DETAIL_TYPE
 BOOT_FAILED_DETAIL_TYPE = boot.FAILED_DETAIL_TYPE
 BOOT_READY_DETAIL_TYPE = boot.READY_DETAIL_TYPE
 NODE_ORPHANED_DETAIL_TYPE = boot.ORPHANED_DETAIL_TYPE
+GPU_RESET_DETAIL_TYPE = boot.RESET_DETAIL_TYPE
 
 _PARSERS: Mapping[str, Callable[[object], Event]] = {
     ALARM_DETAIL_TYPE: parse_alarm_changed,
@@ -57,6 +59,7 @@ _PARSERS: Mapping[str, Callable[[object], Event]] = {
     BOOT_FAILED_DETAIL_TYPE: boot.parse_failed,
     BOOT_READY_DETAIL_TYPE: boot.parse_ready,
     NODE_ORPHANED_DETAIL_TYPE: boot.parse_orphaned,
+    GPU_RESET_DETAIL_TYPE: boot.parse_reset,
 }
 
 

@@ -1,4 +1,5 @@
-"""A node is ready, or powers itself off: it gave up while it booted, or its head is silent.
+"""A node is ready, has reset its GPUs, or powers itself off: it gave up while it booted, or its
+head is silent.
 
 Schema: ours, `put_event` in userdata/lib.sh. A hint: the node's own role puts it.
 """
@@ -7,13 +8,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tidegate.core.model.events import BootFailed, NodeOrphaned, NodeReady
+from tidegate.core.model.events import BootFailed, GpuReset, NodeOrphaned, NodeReady
 from tidegate.wire.events.envelope import InstanceDetail, Wire
 
 FAILED_DETAIL_TYPE = "BootstrapFailed"
 READY_DETAIL_TYPE = "NodeReady"
 ORPHANED_DETAIL_TYPE = "NodeOrphaned"
+RESET_DETAIL_TYPE = "GpuReset"
 SAID_MAX_CHARS = 300
+RESET_MAX_CHARS = 200
 STAGES_MAX = 50
 SILENT_MAX_S = 1e9  # the node counts in nine digits
 
@@ -58,6 +61,23 @@ class _OrphanedDetail(_Detail):
 class _Orphan(Wire):
     source: Literal["tidegate.node"]
     detail: _OrphanedDetail
+
+
+class _ResetDetail(_Detail):
+    took_s: float = Field(default=0.0, ge=0, le=SILENT_MAX_S)
+    failed: str = ""
+
+
+class _Reset(Wire):
+    source: Literal["tidegate.node"]
+    detail: _ResetDetail
+
+
+def parse_reset(fields: object) -> GpuReset:
+    """Errors: pydantic.ValidationError."""
+    detail = _Reset.model_validate(fields).detail
+    failed = " ".join(detail.failed.split())[:RESET_MAX_CHARS]
+    return GpuReset(detail.instance_id, detail.took_s, failed, detail.plan_id)
 
 
 def parse_orphaned(fields: object) -> NodeOrphaned:
