@@ -22,8 +22,6 @@ from tidegate.sim.world import SimWorld
 
 NEVER_S = float("inf")
 DEAD_MAN_S = 20.0  # from the launch until user data starts its dead man's switch
-# A node that was rebooted in vain.
-RELAPSE_S, RELAPSED = 20.0, "tidegate-health: ecc: 2 uncorrected ECC errors"
 HEALTH_GATE_S = 50.0
 ONE_IN_STANDS_STILL = 0.4
 PAUSE_MAX_S = 30.0
@@ -44,7 +42,8 @@ class Chaos:
     `doomed`: those that it means to take back, or took without a word;
     `left_out`: those that Describe has hidden; `touched`: nodes that a person has drained;
     `cordoned`: those that AWS has hinted at; `by_hand`: those that a person has started;
-    `sickened`: those that software has drained; `held`: until when a person holds a node to look
+    `sickened`: those that software has drained; `unwell`: of them those of which a GPU has failed,
+    until it is mended; `held`: until when a person holds a node to look
     into it; `words`: when a person believed the checks of a pool again. `gpu_faults`: by job, when
     a GPU failed in a run.
     `on_reclaim` is called right before EC2 takes an instance back.
@@ -60,6 +59,7 @@ class Chaos:
     touched: set[str] = field(default_factory=set)
     held: dict[str, float] = field(default_factory=dict)
     sickened: set[str] = field(default_factory=set)
+    unwell: set[str] = field(default_factory=set)
     gpu_faults: dict[str, dict[int, float]] = field(default_factory=dict)
     words: list[tuple[float, str]] = field(default_factory=list)
     cordoned: set[str] = field(default_factory=set)
@@ -93,7 +93,7 @@ class Chaos:
         if stream(self.options.seed, "ping").random() < ASKING_WORLDS:
             world.slurm.table.ping_s = PING_S
         world.slurm.table.tells_shards = stream(self.options.seed, "tells").random() < TELL_SHARDS
-        world.boot_s, world.reboot_s = self._boots(), self._reboots()
+        world.boot_s = self._boots()
         if self.options.rates.bad_boot:
             world.booted = self._booted()
         world.redelivery_s, world.is_fifo = 60.0, "twice" not in faults
@@ -104,6 +104,11 @@ class Chaos:
         world, self.is_over = self.world, True
         for port in (world.compute, world.ledger, world.bus, world.head, world.slurm):
             port.faults = no_faults
+
+    def falls_ill(self, name: str) -> None:
+        """A GPU of this node has failed, and software is about to drain it."""
+        self.sickened.add(name)
+        self.unwell.add(name)
 
     def note(self, kind: str, until_s: float = 0.0) -> None:
         """One fault of this kind came; `until_s`: until when it lasts."""
@@ -296,31 +301,6 @@ class Chaos:
             return usual_s
 
         return boot_s
-
-    def _reboots(self) -> Callable[[str], float]:
-        """Seconds from Slurm's word to registration. Some do not pass their health gate, some hang
-        as they shut down or start, also when nothing else fails any more; some are sick again.
-        """
-        chance, world = stream(self.options.seed, "reboots"), self.world
-
-        def reboot_s(name: str) -> float:
-            usual_s = min(chance.lognormvariate(4.2, 0.4), world.cluster.timings.boot_bound_s / 2)
-            fate = chance.choice(("well", "relapses", "relapses", "sick", "hangs"))
-            if fate == "sick":
-                world.at(world.clock.now_s() + usual_s, lambda: world.compute.end(name, SHUT_DOWN))
-            if fate == "relapses":
-                world.at(world.clock.now_s() + usual_s + RELAPSE_S, lambda: self._relapse(name))
-            return usual_s if fate in ("well", "relapses") else NEVER_S
-
-        return reboot_s
-
-    def _relapse(self, name: str) -> None:
-        """What it was rebooted for is found again."""
-        slurm = self.world.slurm
-        node = slurm.nodes.get(name)
-        if node and slurm.is_up and not (self.is_over or node.is_down or node.is_drain):
-            self.sickened.add(name)
-            slurm.is_drained_by(SetBy.ROOT, name, RELAPSED)
 
     def _booted(self) -> Callable[[SimNode], SimNode]:
         chance, rate = stream(self.options.seed, "booted"), self.options.rates.bad_boot

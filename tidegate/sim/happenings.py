@@ -201,6 +201,7 @@ class Happenings:
             self._after(30.0, lambda: self._resume(name))
         elif node is not None and node.reason in OPERATORS:
             node.is_drain = False
+            self.chaos.unwell.discard(name)
             world.slurm.table.ask(node)
             world.slurm.table.changed()
 

@@ -15,11 +15,17 @@ CHECK = "NHC: check_hw_eth: eth0 is not found"
 GPU_FAILED = (
     "tidegate-health: xid: Xid 79: GPU has fallen off the bus (fatal; NVIDIA's remedy: reboot)"
 )
+# What a reset of the GPUs may mend, and only a test shows it.
+GPU_ERRS = (
+    "tidegate-health: xid: Xid 48: Double bit ECC error"
+    " (fatal; NVIDIA's remedy: reset, then a test)"
+)
 
 # Of nodes of a sick place nearly each fails; of others as many as in a week of three failures in
 # 1,000 node-days.
 FAILS_AT_A_SICK_PLACE, FAILS_ELSEWHERE = 0.8, 0.02
 FAILS_WITHIN_S = 300.0
+ERRS = 0.6  # of the failures, those that ask for a reset
 
 # How long a stopped check waits for the person who hears of it, in worlds where somebody is there.
 HEARD_AFTER_S = 120.0
@@ -62,10 +68,9 @@ def lose_gpu(chaos: Chaos, it: Happening) -> None:
         return
     name = stream(chaos.options.seed, f"gpu at {it.at_s}").choice(well)
     chaos.note("gpu")
-    chaos.sickened.add(name)
     runs = chaos.gpu_faults.setdefault(gangs[0].job_id, {})
     runs.setdefault(gangs[0].starts, chaos.world.clock.now_s())
-    slurm.is_drained_by(SetBy.ROOT, name, GPU_FAILED)
+    _gpu_fails(chaos, name)
 
 
 def _check(chaos: Chaos, name: str) -> None:
@@ -106,8 +111,14 @@ def _fail(chaos: Chaos, name: str) -> None:
         return
     for kind in ("sick", "places"):
         chaos.note(kind)
-    chaos.sickened.add(name)
-    slurm.is_drained_by(SetBy.ROOT, name, GPU_FAILED)
+    _gpu_fails(chaos, name)
+
+
+def _gpu_fails(chaos: Chaos, name: str) -> None:
+    """The node's own watch drains it, by what its log says."""
+    errs = stream(chaos.options.seed, f"Xid of {name}").random() < ERRS
+    chaos.falls_ill(name)
+    chaos.world.slurm.is_drained_by(SetBy.ROOT, name, GPU_ERRS if errs else GPU_FAILED)
 
 
 def believe_again(chaos: Chaos) -> None:

@@ -20,6 +20,7 @@ from tidegate.sim.clock import START_S
 from tidegate.sim.happenings import Happenings
 from tidegate.sim.idle_tests import spoil_tests
 from tidegate.sim.options import WorldOptions
+from tidegate.sim.repairs import repairs
 from tidegate.sim.sensors import Sensors
 from tidegate.sim.settle import waiting_for
 from tidegate.sim.world import SimWorld
@@ -91,6 +92,7 @@ class Story:
         with _silent(logging.getLogger("tidegate")):
             try:
                 self.chaos.install()
+                self.world.reboot_s = repairs(self.chaos)
                 self.checks.install()
                 self.happenings.begin()
                 if "tests" in self.options.faults:

@@ -53,7 +53,7 @@ from tidegate.sim.checks.plans import (
     TogetherOrNotAtAll,
 )
 from tidegate.sim.checks.prepaid import BlocksLeftInTime, PrepaidFirst, ReservationsNotOverrun
-from tidegate.sim.checks.reboots import RebootsBounded
+from tidegate.sim.checks.reboots import RebootsBounded, SickNodesMended
 from tidegate.sim.checks.resting import (
     BootFailuresRestTheirPool,
     RefusalsRemembered,
@@ -116,6 +116,7 @@ CHECKS: tuple[type[Check], ...] = (
     IdleJobsEndByTheRule,
     LiarsCostTheirShare,
     RebootsBounded,
+    SickNodesMended,
     IdleTestsBounded,
     SickPlacesLast,
     NothingBeforeItsTime,
