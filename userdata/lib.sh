@@ -94,6 +94,30 @@ rotation() {
 EOF_ROTATION
 }
 
+# Monitors of the image that have the GPUs open, and then no mode changes and no reset is made ("In use by
+# another client"); NVIDIA's own service for MIG stops them too (mig-parted, deployments/systemd/hooks.sh).
+# shellcheck disable=SC2034
+readonly MONITORS='nvsm nvidia-dcgm dcgm dcgm-exporter'
+
+# stop_units NAME...: those that run, which `stopped` has then.
+stop_units() {
+    local each
+    stopped=''
+    for each; do
+        if systemctl is-active --quiet "$each"; then
+            systemctl stop "$each"
+            stopped+=" $each"
+        fi
+    done
+}
+
+start_units() {
+    local each
+    for each; do
+        systemctl start "$each" || echo "$each does not start again"
+    done
+}
+
 # pyxis: where the plugin of Slurm is that brings --container-image; nothing when it is not there.
 pyxis() {
     local file

@@ -11,7 +11,8 @@ FINDINGS = HERE.parent / "tidegate" / "data" / "findings.txt"
 
 _NODE_FILES = (
     *("checks.sh", "findings.sh"),
-    *("health-check.sh", "health-watch.sh", "spot-watch.sh", "head-watch.sh"),
+    *("health-check.sh", "health-watch.sh", "gpu-reset.sh"),
+    *("spot-watch.sh", "head-watch.sh"),
     *("job_credentials.py", "assume-role.sh", "gpu-use.sh", "efa-metrics.sh"),
     *("neuron_use.py", "neuron-monitor.json"),
     *("data-sets.sh", "tidegate-data.sh", "tidegate-import.sh"),

@@ -250,7 +250,7 @@ FAULTS = {
     "row_remap": Fault("rows of memory could not be remapped", {STATE: "remapped_rows.failure=1"}),
     "slowed_down": Fault("slowed down", {STATE: "clocks_event_reasons.hw_slowdown=Active"}),
     "memory_is_bad": Fault(
-        "dcgmi diag -r memory ended with 205 after the reboot for xid: Xid 48",
+        "dcgmi diag -r memory ended with 205, for xid: Xid 48",
         {TO_TEST: "xid: Xid 48\n", "/usr/bin/dcgmi": "#!/bin/sh\nexit 205\n"},
     ),
     "memory_is_well": Fault("", {TO_TEST: "xid: Xid 48\n", "/usr/bin/dcgmi": "#!/bin/sh\n"}),

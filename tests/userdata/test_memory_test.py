@@ -91,7 +91,7 @@ def test_a_gpu_that_passes_is_well_and_not_tested_again(tmp_path: Path) -> None:
 
     assert (code, said[-1]) == (
         0,
-        f"console: health: dcgmi diag -r memory ended with 0 after the reboot for {FOUND}",
+        f"console: health: dcgmi diag -r memory ended with 0, for {FOUND}",
     )
     assert asked == [
         "start nvidia-dcgm",
@@ -109,7 +109,7 @@ def test_a_gpu_that_is_to_be_isolated_ends_the_node_whatever_a_second_test_would
     code, said, asked = outcome(tmp_path, ends=ISOLATE, script="source files/health.sh; gate")
 
     assert code == 78
-    assert said[-1] == f"dcgmi diag -r memory ended with 205 after the reboot for {FOUND}"
+    assert said[-1] == f"dcgmi diag -r memory ended with 205, for {FOUND}"
     assert asked == ["diag -r memory"]
     assert (tmp_path / "to-test").exists(), "a boot that is begun again tests again"
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 USERDATA = Path(__file__).parents[2] / "userdata"
+# Of the library: the rest of it is stood in for.
+UNITS = "/^readonly MONITORS/p; /^stop_units/,/^}/p; /^start_units/,/^}/p"
 STAGE = USERDATA / "node" / "mig.sh"
 SYSTEMCTL = """case $1 in
     is-active) grep -qx "${*: -1}" HERE/active ;;
@@ -41,6 +43,7 @@ def applied(
     stage = folder / "mig.sh"
     stage.write_text(STAGE.read_text().replace("/var/lib/", f"{folder}/lib/"))
     helpers = (
+        f"source <(sed -n '{UNITS}' {USERDATA / 'lib.sh'}); "
         "console() { :; }; sleep() { :; }; "
         "put_file() { if [[ $1 == */lib/* ]]; then cat >$1; else cat >/dev/null; fi; }; "
         f"imds_if_any() {{ [[ $1 == tags/instance/tidegate:launch ]] && {launch}; }}"

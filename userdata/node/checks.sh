@@ -71,12 +71,16 @@ check_driver() {
 
 # What the kernel's log says since the machine started, of its devices.
 check_kernel() {
-    local log line verdict subject finding source
+    local log line verdict subject finding source found=''
     log=$(journalctl -k -b -o cat) || return 2
     while IFS= read -r line; do
+        [[ $line != "$GPUS_RESET" ]] || found=
         judge "$line"
-        [[ $verdict != drain ]] || { echo "$finding"; return 1; }
+        [[ $verdict == drain ]] || continue
+        found=$finding
+        [[ $finding == *'remedy: reset'* ]] || break
     done < <(grep -F "$SIGNS" <<<"$log")
+    [[ -z $found ]] || { echo "$found"; return 1; }
 }
 
 check_ecc() {
@@ -155,7 +159,7 @@ check_mig() {
     fi
 }
 
-# After a reboot for what only a test shows to be mended (health-watch.sh): DCGM's test of the GPUs' memory,
+# After a reset or reboot for what only a test shows to be mended (health-watch.sh): DCGM's test of the GPUs' memory,
 # where the image has it. Its codes are DCGM's own as 8 bits (dcgm_structs.h): 235, nv-hostengine does not
 # answer yet; 205, a GPU is to be isolated; any other than 0 also where the test could not run.
 check_diag() {
@@ -171,7 +175,7 @@ check_diag() {
             sleep 1
         done
         [[ -z $own ]] || systemctl stop nvidia-dcgm
-        own="dcgmi diag -r memory ended with $code after the reboot for $(<"$TO_TEST")"
+        own="dcgmi diag -r memory ended with $code, for $(<"$TO_TEST")"
         ((code != 205)) || { echo "$own"; return 1; }
         console "health: $own"
     fi

@@ -5,6 +5,8 @@
 # come back when a driver starts, and where jobs suffer the GPUs have an Xid of their own (74, 144 to 150).
 
 readonly FINDINGS=${FINDINGS:-${BASH_SOURCE[0]%/*}/findings}
+# What gpu-reset.sh writes there: what a reset mends and was said before, it has mended.
+readonly GPUS_RESET='tidegate has reset the GPUs'
 # What a line that is judged holds, one a line, for grep -F.
 readonly SIGNS=$'Xid (
 NEURON_HW_ERR=
@@ -23,7 +25,8 @@ Aborting journal
 EXT4-fs error
 Remounting filesystem read-only
 efa 0
-infiniband '
+infiniband 
+'"$GPUS_RESET"
 # What a reboot is for that a test is to follow: see check_diag.
 readonly TO_TEST=${TO_TEST:-/var/lib/tidegate/to-test}
 readonly DISKS=${RUN_DIR:-/run/tidegate}/disks

@@ -9,9 +9,6 @@
 # them by these. At each boot anew: a layout may outlive it, the numbers of the files need not.
 
 readonly CONFIGURATION=/etc/tidegate/mig.yaml UUIDS=/etc/tidegate/mig
-# Monitors of the image that have the GPUs open, and then no mode changes ("In use by another client"); NVIDIA's
-# own service for MIG stops them too (mig-parted, deployments/systemd/hooks.sh).
-readonly MONITORS='nvsm nvidia-dcgm dcgm dcgm-exporter'
 readonly CAPABILITIES=/proc/driver/nvidia/capabilities REBOOTED=/var/lib/tidegate/mig-rebooted
 
 configuration() {
@@ -46,17 +43,12 @@ apply() {
 }
 
 without_monitors() {
-    local each stopped='' code=0
-    for each in $MONITORS; do
-        if systemctl is-active --quiet "$each"; then
-            systemctl stop "$each"
-            stopped+=" $each"
-        fi
-    done
+    local stopped code=0
+    # shellcheck disable=SC2086
+    stop_units $MONITORS
     "$@" || code=$?
-    for each in $stopped; do
-        systemctl start "$each" || echo "$each does not start again"
-    done
+    # shellcheck disable=SC2086
+    start_units $stopped
     return "$code"
 }
 

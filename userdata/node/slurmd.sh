@@ -78,6 +78,7 @@ understands() {
 
 # What slurm.conf's Prolog and Epilog, /usr/*bin/true, find on a node of ours.
 readonly HOOKS=/usr/tidegate-bin/true REBOOT=/usr/tidegate-bin/reboot ROTATION=/etc/logrotate.d/slurmd
+readonly RESET=/etc/systemd/system/tidegate-gpu-reset.service
 
 hooks() {
     cat <<'END_OF_HOOKS'
@@ -95,13 +96,26 @@ done
 END_OF_HOOKS
 }
 
-# slurm.conf's RebootProgram, which slurmd runs as root.
+# slurm.conf's RebootProgram, which slurmd runs as root, and waits for.
 reboot_program() {
     cat <<'END_OF_PROGRAM'
 #!/bin/sh
 echo "tidegate Slurm asks for a reboot" >>/dev/console
-exec systemctl reboot
+systemctl --no-block start tidegate-gpu-reset || exec systemctl reboot
 END_OF_PROGRAM
+}
+
+reset_unit() {
+    cat <<EOF_UNIT
+[Unit]
+Description=Tidegate: reset the GPUs of this node, or reboot it
+FailureAction=reboot
+[Service]
+Type=oneshot
+TimeoutStartSec=500
+TimeoutStopSec=10
+ExecStart=/bin/bash $PWD/files/gpu-reset.sh
+EOF_UNIT
 }
 
 write_slurmd_service() {
@@ -132,7 +146,7 @@ EOF_UNIT
 }
 
 check() {
-    has_file "$HOOKS" hooks && has_file "$REBOOT" reboot_program && systemctl is-active --quiet slurmd && is_registered
+    has_file "$HOOKS" hooks && has_file "$REBOOT" reboot_program && has_file "$RESET" reset_unit && systemctl is-active --quiet slurmd && is_registered
 }
 
 is_registered() {
@@ -159,6 +173,7 @@ apply() {
     install -d "${HOOKS%/*}"
     hooks | put_file "$HOOKS" 755
     reboot_program | put_file "$REBOOT" 755
+    reset_unit | put_file "$RESET" 644
     refuse_if_not_understood
     write_slurmd_service
     touch "$MAY_START"
