@@ -23,7 +23,7 @@ from cdk.vpc import Vpc
 from tidegate.wire.compat_facts import INSTALLED_BRANCH
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.deployment import NetworkModel
-from tidegate.wire.image_content import has_gpu_metrics, needed
+from tidegate.wire.image_content import dcgm, needed
 from tidegate.wire.image_names import NOT_BAKED, baked_image, parent_image, pipeline_name
 from tidegate.wire.images_model import ImagesModel
 from userdata.image import BUNDLE, ImageValues, image_component, text_of
@@ -318,7 +318,7 @@ def image_values(file: ClusterFile, arch: str, name: str) -> ImageValues:
         repository=repository_with(file.slurm.version, file.slurm.repository(file.os)),
         more=(*((EXPORTER,) if has_exporter else ()), *asked),
         containers=file.containers,
-        has_dcgm=has_gpu_metrics(file, arch),
+        dcgm=dcgm(file, arch),
         driver_branch=INSTALLED_BRANCH if file.installs_driver else "",
         programs=tuple(each for each in wanted if "/" not in each),
         files=tuple(each for each in wanted if "/" in each),

@@ -47,7 +47,7 @@ class ImageValues:
     system's own.
     `more`: programs, and the packages that bring them, beside those of every node.
     `name`: of the component, tidegate-CLUSTER when left out. `containers`: "pyxis", or "".
-    `has_dcgm`: whether dcgm-exporter is brought.
+    `dcgm`: what is brought of it, in the words of the stage dcgm.
     `programs` and `files`: that the cluster needs and no stage brings; their absence fails the
     build, so that no node has to find out. Files may hold `*`.
     """
@@ -62,7 +62,7 @@ class ImageValues:
     files: tuple[str, ...] = ()
     name: str = ""
     containers: str = ""
-    has_dcgm: bool = False
+    dcgm: str = ""
     helper_url: str = Shared("any").helper_url
 
     def __post_init__(self) -> None:
@@ -146,7 +146,7 @@ def _settings(values: ImageValues) -> dict[str, str]:
         **(Shared("any").lustre_source if LUSTRE_PROGRAM in dict(values.more) else {}),
         **repository_settings(values.repository),
         "CONTAINERS": values.containers,
-        "DCGM": "yes" if values.has_dcgm else "",
+        "DCGM": values.dcgm,
         # As on a machine that has all of it.
         "GPUS": "1",
         "FABRIC": "1",

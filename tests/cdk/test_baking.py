@@ -180,19 +180,36 @@ def test_lustre_s_client_is_baked_where_the_file_has_lustre(image, brought_by):
 
 
 @pytest.mark.parametrize(
-    ("monitoring", "arch", "is_there"),
+    ("monitoring", "images", "arch", "dcgm"),
     [
-        ({"prometheus": "true"}, "x86_64", True),
-        ({"prometheus": "true"}, "arm64", False),
-        ({}, "x86_64", False),
+        ({"prometheus": "true"}, {}, "x86_64", "exporter"),
+        ({"prometheus": "true"}, {"dcgm_tests": "true"}, "arm64", ""),
+        ({}, {}, "x86_64", ""),
+        ({}, {"dcgm_tests": "true"}, "x86_64", "tests"),
+        ({"prometheus": "true"}, {"dcgm_tests": "true"}, "x86_64", "exporter tests"),
     ],
 )
-def test_dcgm_exporter_is_baked_where_metrics_of_gpus_are_wanted(monitoring, arch, is_there):
-    asked = dev_file(images={}, monitoring=monitoring)
+def test_what_is_asked_for_of_dcgm_is_baked_for_nodes_with_gpus(monitoring, images, arch, dcgm):
+    asked = dev_file(images=images, monitoring=monitoring)
 
     values = image_values(parse_cluster(yaml.safe_dump(asked), "dev"), arch, "x")
 
-    assert values.has_dcgm is is_there
+    assert values.dcgm == dcgm
+
+
+def test_gpus_of_volta_are_tested_by_another_cuda():
+    sold = {"zones": ["us-east-1a"], "capacity_types": ["on-demand"]}
+    pools = {"v": {"instance_types": ["p3.2xlarge"], **sold}}
+    asked = dev_file(
+        images={"dcgm_tests": "true"},
+        monitoring={},
+        pools=pools,
+        partitions={"gpu": {"pools": ["v"], "default": "true"}},
+    )
+
+    values = image_values(parse_cluster(yaml.safe_dump(asked), "dev"), "x86_64", "x")
+
+    assert values.dcgm == "tests volta"
 
 
 def test_each_architecture_is_baked_on_its_own_and_more_components_come_first(rich):

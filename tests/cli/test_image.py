@@ -125,4 +125,4 @@ def test_what_a_bake_of_ours_brings_a_component_for_one_s_own_brings_too(tmp_pat
     assert "'mount.lustre'" in asked_for(text)
     assert "lustre-client-modules" in text
     assert "CONTAINERS=pyxis" in text
-    assert "DCGM=yes" in text
+    assert "DCGM=exporter" in text

@@ -66,6 +66,7 @@ def test_scripts_may_be_run_and_nothing_else():
             "files/health-check.sh",
             "files/gpu-use.sh",
             "files/health-watch.sh",
+            "files/gpu-reset.sh",
             "files/efa-metrics.sh",
         ),
         "files/tidegate-import.sh",

@@ -1,4 +1,4 @@
-"""The stage that brings dcgm-exporter to an image, with stand-ins for what fetches and installs."""
+"""The stage that brings dcgm-exporter and DCGM's tests to an image, with stand-ins for apt and dnf."""
 
 import subprocess
 from pathlib import Path
@@ -15,13 +15,17 @@ LIB = (USERDATA / "lib.sh").read_text().partition("# apt_get ")[2].partition("# 
 PUT = 'put_file() { mkdir -p "$RUN_DIR$(dirname "$1")"; cat >"$RUN_DIR$1"; }'
 
 
-def run(folder: Path, machine: str, manager: str) -> tuple[list[str], Path]:
+def run(
+    folder: Path, machine: str, manager: str, *, dcgm: str = "exporter", driver: str = "580.65.06"
+) -> tuple[list[str], Path]:
     """The calls of the stage on such a machine, and the folder of the files that it wrote."""
     commands = folder / "bin"
     commands.mkdir()
     stubs = {manager: "", "curl": "", "uname": f"echo {machine}"}
+    stubs["modinfo"] = f"[ -n '{driver}' ] && echo {driver}"
     if manager == "apt-get":
-        stubs["sed"] = "echo 2404"  # /etc/os-release is this machine's
+        # /etc/os-release is this machine's.
+        stubs["sed"] = 'case $* in *os-release) echo 2404 ;; *) exec /bin/sed "$@" ;; esac'
     for name, does in stubs.items():
         (commands / name).write_text(f'#!/bin/sh\necho {name} "$@" >>{folder}/calls\n{does}\n')
         (commands / name).chmod(0o755)
@@ -34,6 +38,8 @@ def run(folder: Path, machine: str, manager: str) -> tuple[list[str], Path]:
         env={
             "PATH": str(commands),
             "RUN_DIR": str(folder / "root"),
+            "DCGM": dcgm,
+            "PLUGINS": str(folder / "plugins"),
         },
         check=True,
     )
@@ -89,6 +95,52 @@ def test_nothing_is_done_where_it_is_there(tmp_path: Path):
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/dcgm-exporter").write_text("")
     (tmp_path / "bin/dcgm-exporter").chmod(0o755)
-    asks = f"source {STAGE}; PATH={tmp_path}/bin; check"
+    asks = f"source {STAGE}; PATH={tmp_path}/bin; DCGM=exporter; check"
 
     assert subprocess.run(["bash", "-c", asks], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("manager", ["apt-get", "dnf"])
+@pytest.mark.parametrize(
+    ("dcgm", "driver", "packages"),
+    [
+        ("tests", "580.65.06", "cuda13"),
+        ("tests", "595.10", "cuda13"),
+        ("tests", "570.172.08", "cuda12"),
+        ("tests volta", "580.65.06", "cuda13 cuda12"),
+        ("tests volta", "570.172.08", "cuda12"),
+    ],
+)
+def test_the_tests_are_those_of_the_driver_s_cuda_and_of_volta_s(
+    tmp_path: Path, manager: str, dcgm: str, driver: str, packages: str
+):
+    """Else `dcgmi diag` finds no test to run. CUDA 13 has left Volta."""
+    calls, _ = run(tmp_path, "x86_64", manager, dcgm=dcgm, driver=driver)
+
+    asked = " ".join(f"datacenter-gpu-manager-4-{each}" for each in packages.split())
+    assert calls[-1].split(" install ")[1].removeprefix("--no-install-recommends ") == asked
+
+
+def test_both_may_be_asked_for(tmp_path: Path):
+    calls, _ = run(tmp_path, "x86_64", "apt-get", dcgm="exporter tests")
+
+    assert calls[-1].endswith(f" {PACKAGES} datacenter-gpu-manager-4-cuda13")
+
+
+def test_an_image_without_a_driver_gets_no_tests_and_says_so(tmp_path: Path):
+    with pytest.raises(subprocess.CalledProcessError):
+        run(tmp_path, "x86_64", "apt-get", dcgm="tests", driver="")
+
+
+@pytest.mark.parametrize(("has", "holds"), [((), False), (("cuda12",), False), (("cuda13",), True)])
+def test_tests_are_there_when_those_of_the_driver_s_cuda_are(
+    tmp_path: Path, has: tuple[str, ...], *, holds: bool
+):
+    for name in has:
+        (tmp_path / "plugins" / name).mkdir(parents=True)
+        (tmp_path / "plugins" / name / "libMemory.so").touch()
+    asks = f"modinfo() {{ echo 580.65.06; }}; source {STAGE}; DCGM=tests; check"
+
+    done = subprocess.run(["bash", "-c", asks], env={"PLUGINS": f"{tmp_path}/plugins"}, check=False)
+
+    assert (done.returncode == 0) is holds

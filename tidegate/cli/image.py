@@ -113,7 +113,7 @@ def plan(
     from tidegate.core.model.errors import BadConfig
     from tidegate.wire.compat_facts import INSTALLED_BRANCH
     from tidegate.wire.config import load_cluster
-    from tidegate.wire.image_content import has_gpu_metrics, needed
+    from tidegate.wire.image_content import dcgm, needed
     from tidegate.wire.image_names import parent_image
     from tidegate.wire.node_models import HEAD_OS
     from userdata.image import ImageValues, image_component, text_of
@@ -139,7 +139,7 @@ def plan(
             *asked_for(directory=bool(read.directory), lustre=read.has_lustre, os=os),
         ),
         containers=read.containers,
-        has_dcgm=has_gpu_metrics(read, arch),
+        dcgm=dcgm(read, arch),
         driver_branch=INSTALLED_BRANCH if read.installs_driver else "",
         programs=tuple(name for name in wanted if "/" not in name),
         files=tuple(name for name in wanted if "/" in name),

@@ -16,8 +16,17 @@ def needed(file: ClusterFile) -> Iterator[tuple[str, str]]:
         yield "/opt/amazon/efa_installed_packages", "efa of a pool"
 
 
-def has_gpu_metrics(file: ClusterFile, arch: str) -> bool:
-    """Whether metrics are wanted, and a pool of this architecture has GPUs of NVIDIA's."""
-    types = (each for pool in file.cluster.pools for each in pool.instance_types)
-    has_gpus = any(each.gpus and each.gres == "gpu" for each in types if each.arch == arch)
-    return file.monitoring.prometheus and has_gpus
+def dcgm(file: ClusterFile, arch: str) -> str:
+    """What is wanted of DCGM where a pool of this architecture has GPUs of NVIDIA's, in the words
+    of the stage dcgm: its exporter, its tests, and those of Volta, of another CUDA.
+    """
+    every = (each for pool in file.cluster.pools for each in pool.instance_types)
+    types = [each for each in every if each.gpus and each.gres == "gpu" and each.arch == arch]
+    gpus = {each.gpu_type for each in types}
+    has_tests = bool(gpus) and file.images is not None and file.images.dcgm_tests
+    asked = {
+        "exporter": file.monitoring.prometheus and bool(gpus),
+        "tests": has_tests,
+        "volta": has_tests and "v100" in gpus,
+    }
+    return " ".join(name for name, is_asked in asked.items() if is_asked)
