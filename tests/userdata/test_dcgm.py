@@ -1,4 +1,4 @@
-"""The stage that brings dcgm-exporter and DCGM's tests to an image, with stand-ins for apt and dnf."""
+"""The stage that brings parts of DCGM to an image, with stand-ins for apt and dnf."""
 
 import subprocess
 from pathlib import Path
