@@ -257,7 +257,7 @@ def _efa_interfaces(
         *([_interface(group_ids, "efa-only", card=0, device=1)] if is_on_first else []),
         *(
             _interface(group_ids, "efa-only", card=card, device=0)
-            for card in range(1, facts.network_cards)
+            for card in facts.efa_cards or range(1, facts.network_cards)
         ),
     ]
 

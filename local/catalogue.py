@@ -28,11 +28,15 @@ XEN_FAMILIES = frozenset({"c4", "m4", "r4", "t2"})
 UNKNOWN_ACCELERATORS = ("FpgaInfo", "MediaAcceleratorInfo", "InferenceAcceleratorInfo")
 # Of these moto does not always say that they have accelerators.
 ACCELERATED = ("dl", "inf", "trn", "vt")
-# Source: the pages of EC2's accelerated computing instances; moto knows only p3dn of them.
+# Source: the pages of EC2's accelerated computing instances; moto knows only p3dn of them. They do
+# not say: the NVMe of p6e-gb200 (EKS user guide, "UltraServers"), whose GPUs nvidia-smi calls
+# GB200; the devices of trn2u, which are those of trn2 (AWS Neuron, "Amazon EC2 Trn2 Architecture").
 ADDED = (
     ("p3.16xlarge", "gpu", "x86_64", 64, 499712, 8, "v100", 16384, 0, "", 2),
     ("p3.2xlarge", "gpu", "x86_64", 8, 62464, 1, "v100", 16384, 0, "", 2),
     ("p3.8xlarge", "gpu", "x86_64", 32, 249856, 4, "v100", 16384, 0, "", 2),
+    ("p6e-gb200.36xlarge", "gpu", "arm64", 144, 983040, 4, "gb200", 189440, 20954, "efa", 1),
+    ("trn2u.48xlarge", "neuron", "x86_64", 192, 2097152, 16, "trainium2", 524288, 7078, "efa", 2),
 )
 GB_PER_GIB = 1e9 / 2**30
 

@@ -105,6 +105,10 @@ class TestLaunchTemplate:
             [(0, 0, "interface"), (0, 1, "efa-only"), *((n, 0, "efa-only") for n in range(1, 4))],
         ),
         ("p6-b300.48xlarge", [(0, 0, "interface"), *((n, 0, "efa-only") for n in range(1, 17))]),
+        (
+            "p6e-gb200.36xlarge",
+            [(0, 0, "interface"), *((n, 0, "efa-only") for n in (1, 5, 9, 13))],
+        ),
     ],
 )
 def test_nodes_with_efa_have_it_on_each_card_and_one_address(tmp_path, instance_type, interfaces):

@@ -29,6 +29,7 @@ def test_the_file_is_what_the_generator_makes():
         ("p4d.24xlarge", 8, "a100"),
         ("p5.4xlarge", 1, "h100"),
         ("p6-b200.48xlarge", 8, "b200"),
+        ("p6e-gb200.36xlarge", 4, "gb200"),
     ],
 )
 def test_gpus_are_counted_and_named_as_gres(name, gpus, gpu_type):
@@ -72,7 +73,8 @@ def test_every_usable_type_but_the_newest_has_a_list_price():
     usable = set(load_catalogue())
 
     assert {name.split(".")[0] for name in usable - set(load_list_prices())} == {
-        *("hpc6a", "hpc6id", "hpc7a", "hpc8a", "p5e", "r9g", "r9gd", "t8i", "trn2", "x8aedz"),
+        *("hpc6a", "hpc6id", "hpc7a", "hpc8a", "p5e", "p6e-gb200", "r9g"),
+        *("r9gd", "t8i", "trn2", "trn2u", "x8aedz"),
     }
 
 
@@ -88,7 +90,7 @@ def test_cpu_families_that_clusters_have_had_for_years_are_known(name):
     assert load_list_prices()[name] > 0
 
 
-@pytest.mark.parametrize("name", ["c5.metal", "mac2.metal", "f2.6xlarge", "trn2u.48xlarge"])
+@pytest.mark.parametrize("name", ["c5.metal", "mac2.metal", "f2.6xlarge", "dl2q.24xlarge"])
 def test_what_slurm_could_not_use_as_it_is_stays_out(name):
     assert name not in load_catalogue()
 

@@ -74,3 +74,22 @@ def test_where_people_compile_for_other_nodes_they_are_told(tmp_path):
     )
     assert "and login nodes arm64" in of_login
     assert load(tmp_path, good({"head": arm, "login": {"instance_type": "m6i.large"}})).notes == ()
+
+
+def test_a_pool_that_waits_for_its_first_ultraserver_is_told(tmp_path):
+    change = {
+        "pools.t4.instance_types": ["p6e-gb200.36xlarge"],
+        "pools.t4.capacity_types": ["capacity-block"],
+        "head": {"instance_type": "m7g.large"},
+    }
+    block = {"id": "cr-0a1b2c3d", "kind": "capacity-block", "instance_type": "p6e-gb200.36xlarge"}
+    times = {"starts_at": "2027-01-01T00:00:00Z", "ends_at": "2027-01-08T00:00:00Z"}
+    held = {"reservations": [block | times | {"zone": "us-east-1a", "count": 18}]}
+
+    (said,) = load(tmp_path, good(change)).notes
+
+    assert said == (
+        "pools.t4: no node comes before a Capacity Block of p6e-gb200.36xlarge stands in"
+        " reservations; tidegate capacity shows what EC2 offers for its jobs, and buys it"
+    )
+    assert load(tmp_path, good(change | held)).notes == ()

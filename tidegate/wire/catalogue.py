@@ -12,6 +12,7 @@ from types import MappingProxyType
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.ultraservers import is_in_ultraserver
 
 # What a pattern or requirements mean where they do not say it: programs are built for it.
 USUAL_ARCH = "x86_64"
@@ -48,6 +49,8 @@ class CatalogueRow:
         each = self.instance_type
         if self.kind is Kind.FRACTIONAL_GPU:
             return f"{each.name} has a fraction of a GPU ({each.gpu_type}): a pool has it by name"
+        if is_in_ultraserver(each.name):
+            return f"{each.name} is a part of an UltraServer: a pool has it by name"
         return ""
 
 

@@ -40,13 +40,15 @@ class Finding:
 class NodeFacts:
     """What a node of an instance type must have. `min_driver`: "" where no source says.
 
-    `efa_interfaces`: the most it can have, over `network_cards` cards.
+    `efa_interfaces`: as many as use all of its bandwidth, over `network_cards` cards; `efa_cards`:
+    on these, where it is not each card from the second on.
     """
 
     has_nvswitch: bool = False
     min_driver: str = ""
     efa_interfaces: int = 0
     network_cards: int = 1
+    efa_cards: tuple[int, ...] = ()
 
 
 @cache
@@ -70,6 +72,7 @@ def facts_of(instance_type: str) -> NodeFacts:
         min_driver=str(minimum.get("value", "")) if is_sure else "",
         efa_interfaces=row["max_efa"],
         network_cards=row["cards"],
+        efa_cards=tuple(row.get("efa_cards", ())),
     )
 
 

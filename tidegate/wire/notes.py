@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from tidegate.core.fleet.worth import kept_s
 from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.ultraservers import is_in_ultraserver
 from tidegate.wire.deployment import Nat
 from tidegate.wire.login import login_kinds
 from tidegate.wire.models import ClusterModel
@@ -29,6 +30,7 @@ def notes(model: ClusterModel, cluster: Cluster) -> Iterator[str]:
     yield from _jobs_of_several_gpus(model)
     for name, pool in model.pools.items():
         yield from _of_pool(model, name, pool)
+    yield from _without_ultraservers(cluster)
     if model.prefetch:
         yield from _diskless(model)
     yield from _never_stopped(cluster)
@@ -53,6 +55,19 @@ def _of_pool(model: ClusterModel, name: str, pool: PoolModel) -> Iterator[str]:
             f"pools.{name}.max_job_nodes: {job_nodes}, but limits.nodes allows {most}: a job of"
             f" more than {most} would wait for ever; say max_job_nodes: {most}"
         )
+
+
+def _without_ultraservers(cluster: Cluster) -> Iterator[str]:
+    """Nothing but their blocks gives such a pool nodes."""
+    held = {each.offering for each in cluster.reservations}
+    for pool in cluster.pools:
+        sold = [on for of, on in pool.offerings() if is_in_ultraserver(of.name)]
+        if sold and not held.intersection(sold):
+            name = sold[0].instance_type
+            yield (
+                f"pools.{pool.name}: no node comes before a Capacity Block of {name} stands in"
+                " reservations; tidegate capacity shows what EC2 offers for its jobs, and buys it"
+            )
 
 
 def _unreachable_packages(model: ClusterModel) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """What AWS and Linux have for their own: regions that exist, folders that are taken, head types."""
 
+from tidegate.core.model.ultraservers import is_in_ultraserver
 from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.problems import did_you_mean
 
@@ -81,6 +82,8 @@ def shared_dir(value: str) -> str:
 def machine_type(value: str) -> str:
     """An instance type. Errors: ValueError, when EC2 has none of this name."""
     known = load_catalogue()
+    if is_in_ultraserver(value):
+        raise ValueError(f"{value} is a part of an UltraServer, for nodes of a pool alone")
     if value in known:
         return value
     hint = did_you_mean(value, known) or "; take one like m6i.large"

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.ultraservers import ULTRASERVERS, is_in_ultraserver
 from tidegate.wire.parts import Parts
 from tidegate.wire.problems import Problem
 
@@ -31,12 +32,16 @@ def _reservations(parts: Parts) -> Iterator[Problem]:
 
 
 def _prepaid_markets(parts: Parts) -> Iterator[Problem]:
-    """A pool with a prepaid capacity type has a reservation to take nodes from."""
+    """A pool with a prepaid capacity type has a reservation to take nodes from. What is sold as
+    UltraServers alone may wait for its first one: only a pool's jobs have `tidegate capacity` ask.
+    """
     if not parts.is_every_reservation_sound:
         return
     held = {each.reservation().offering for each in parts.reservations.values()}
     for name, pool in parts.pools.items():
         offered = [offering for _, offering in pool.pool(name).offerings()]
+        if any(is_in_ultraserver(each.name) for each in pool.selected):
+            continue
         for index, market in enumerate(pool.capacity_types):
             is_in_group = market is Market.RESERVED and parts.reservation_groups
             if market.is_prepaid and not is_in_group and not any(_has(held, offered, market)):
@@ -72,4 +77,26 @@ def _groups(parts: Parts) -> Iterator[Problem]:
         yield Problem(("reservation_groups",), text)
 
 
-RESERVATION_RULES = (_reservations, _prepaid_markets, _groups)
+def _ultraservers(parts: Parts) -> Iterator[Problem]:
+    """What is sold as UltraServers is launched into their Capacity Blocks, and nowhere else."""
+    block = Market.CAPACITY_BLOCK
+    for name, pool in parts.pools.items():
+        found = next((e.name for e in pool.selected if is_in_ultraserver(e.name)), "")
+        for index, market in enumerate(pool.capacity_types if found else ()):
+            if market is not block:
+                text = (
+                    f"{market}, but EC2 launches {found} into its UltraServer's Capacity Block"
+                    f" alone: leave {block} there only"
+                )
+                yield Problem(("pools", name, "capacity_types", index), text)
+    for index, each in parts.reservations.items():
+        sold = [one.count for one in ULTRASERVERS if one.instance_type == each.instance_type]
+        if sold and each.count > max(sold):
+            text = (
+                f"{each.count}, but an UltraServer has {max(sold)} instances of this type at most:"
+                " each one is a reservation of its own"
+            )
+            yield Problem(("reservations", index, "count"), text)
+
+
+RESERVATION_RULES = (_reservations, _prepaid_markets, _groups, _ultraservers)

@@ -14,8 +14,9 @@ from pydantic import Field, model_validator
 
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.ultraservers import ULTRASERVERS
 from tidegate.wire.catalogue import USUAL_ARCH, load_catalogue
-from tidegate.wire.problems import did_you_mean, shown
+from tidegate.wire.problems import and_, did_you_mean, shown
 from tidegate.wire.section import Section
 
 _PATTERN = re.compile(r"[a-z0-9.*?-]*[*?][a-z0-9.*?-]*")
@@ -141,13 +142,17 @@ def is_pattern(value: str) -> bool:
 
 
 def in_ultraservers(value: str) -> str:
-    """Why an UltraServer, or a type that is a part of one, is no node of ours; "": it is neither.
-
-    Source: EC2 user guide, "Capacity Blocks for ML", "UltraServer Capacity Blocks".
+    """Why an UltraServer, or a type of which only that is known, is no node of ours; "": it is
+    neither.
     """
+    for each in ULTRASERVERS:
+        if each.name == value:
+            its = each.instance_type
+            return f"{value} is an UltraServer: name the type of its instances, {its}"
     if not _ULTRASERVER.fullmatch(value):
         return ""
-    return f"{value} is sold as UltraServers, which Tidegate does not use (docs/limits.md)"
+    known = and_(list(dict.fromkeys(each.instance_type for each in ULTRASERVERS)))
+    return f"{value} is of an UltraServer that Tidegate does not know: it knows {known}"
 
 
 def check_instance_type(value: str) -> str:
