@@ -71,6 +71,7 @@ from tidegate.core.passes.sooner_start import SoonerStarts
 from tidegate.core.passes.spares import Spares, buy_spares, learn_arrivals, want_spares
 from tidegate.core.passes.steer import steer
 from tidegate.core.passes.stopped import end_stale, start_stopped, stop_instead
+from tidegate.core.passes.ultraservers import end_in_ultraservers
 from tidegate.core.passes.vain import watch_vain
 
 # How often the passes may run for one plan where jobs that get no node hold places under a cap.
@@ -165,8 +166,9 @@ def _in_silence(snapshot: Snapshot, launches_max: int) -> Iterator[Action]:
     """While the head is silent nobody knows what runs where."""
     ours, purchase = members(snapshot), Purchase(snapshot, launches_max)
     count_doubt(snapshot, purchase, Bins())
-    ended = stop_instead(snapshot, ours, end_released(snapshot, ours))
-    decided = (*finish_launches(snapshot, purchase), *ended, *end_stale(snapshot, ours))
+    ended = tuple(stop_instead(snapshot, ours, end_released(snapshot, ours)))
+    ended = (*ended, *end_stale(snapshot, ours), *end_in_ultraservers(snapshot, ours))
+    decided = (*finish_launches(snapshot, purchase), *ended)
     yield from (*decided, *reprice(snapshot, ours, decided))
     yield from replacements(snapshot, ours, launches_max)
 
@@ -256,6 +258,7 @@ def _of_nodes(snapshot: Snapshot, room: Room, purchase: Purchase) -> tuple[Actio
         *stop_instead(snapshot, fleet.members, judge_nodes(snapshot, room, purchase)),
         *finish_launches(snapshot, purchase),
         *save_jobs(snapshot, fleet),
+        *end_in_ultraservers(snapshot, fleet.members),
         *end_jobs(snapshot, fleet),
         *requeue_failed(snapshot, fleet),
         *keep_beside_silent(snapshot, fleet),

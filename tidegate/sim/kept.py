@@ -6,7 +6,7 @@ from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.rollout import Rollout, Step
 from tidegate.core.model.slurm import Job, Node
-from tidegate.core.offers.reservations import BLOCK_DRAIN_S
+from tidegate.core.offers.reservations import drains_at_s
 from tidegate.sim.world import SimWorld
 
 
@@ -71,7 +71,7 @@ def is_block_ending(world: SimWorld, name: str) -> bool:
     block = world.compute.prepaid.held.get(name)
     if block is None or block.market is not Market.CAPACITY_BLOCK or not block.ends_at_s:
         return False
-    return world.clock.now_s() >= block.ends_at_s - BLOCK_DRAIN_S
+    return world.clock.now_s() >= (drains_at_s(block) or 0.0)
 
 
 def stopped_of(world: SimWorld) -> set[str]:

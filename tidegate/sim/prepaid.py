@@ -6,12 +6,13 @@ from random import Random
 
 from tidegate.core.model.cluster import Cluster, Pool, Reservation, reserved_key
 from tidegate.core.model.ec2 import FleetRequest, Market, Offering
+from tidegate.core.model.ultraservers import is_in_ultraserver
 from tidegate.core.offers.reservations import BLOCK_DRAIN_S
 from tidegate.sim.clock import START_S
 from tidegate.sim.options import Arrival
 
 # EC2 begins to end the instances of a capacity block that long before its end.
-BLOCK_ENDS_EARLY_S = 1800.0
+BLOCK_ENDS_EARLY_S, ULTRASERVER_ENDS_EARLY_S = 1800.0, 3600.0
 # Of small worlds, and of the others, which have room for what else may meet it.
 SHARE_OF_SMALL, SHARE_OF_LARGER = 0.09, 0.3
 BOOT_S = 300.0
@@ -187,4 +188,6 @@ def ec2_ends_at_s(each: Reservation) -> float | None:
     """When EC2 takes its instances out of it; None: never."""
     if each.ends_at_s is None or each.market is not Market.CAPACITY_BLOCK:
         return each.ends_at_s
+    if is_in_ultraserver(each.instance_type):
+        return each.ends_at_s - ULTRASERVER_ENDS_EARLY_S
     return each.ends_at_s - BLOCK_ENDS_EARLY_S

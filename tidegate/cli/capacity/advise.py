@@ -25,7 +25,7 @@ from tidegate.core.model.errors import BadConfig, TidegateError
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.odd_reservations import odd_named
-from tidegate.core.offers.reservations import BLOCK_DRAIN_S
+from tidegate.core.offers.reservations import drain_before_s
 from tidegate.core.offers.seen_reservations import reservation_troubles
 from tidegate.sim.replay.market import BadMarket
 from tidegate.sim.replay.queued import queued
@@ -160,7 +160,8 @@ def _days(one: Usable, nodes: int) -> int:
         need.count * need.nodes * need.shape.gpus * (need.expected_s or 0.0) for need in one.needs
     )
     work_s = gpu_s / (nodes * one.instance_type.gpus)
-    return days_sold((max(longest_s, work_s) + one.pool.boot_s + BLOCK_DRAIN_S) / DAY_S)
+    drained_s = drain_before_s(one.instance_type.name)
+    return days_sold((max(longest_s, work_s) + one.pool.boot_s + drained_s) / DAY_S)
 
 
 def _offers(

@@ -34,6 +34,7 @@ class Bin:
     `for_jobs`: those that it was bought for, while it boots; others may use it as well.
     `is_anywhere`: its zone is not known yet, `offering` names one of several.
     `parts`: its free devices where they are not all alike or whole; `gpus` is then of them.
+    `ultraserver`: the one that it is in, "": none; the largest one like it has so many nodes.
     `worth`: whether a job is worth the node; `is_lossy`: whether interruptions would cost it more
     than the node saves.
     """
@@ -60,6 +61,8 @@ class Bin:
     worth: Callable[[Need], bool] | None = None
     is_lossy: Callable[[Need], bool] | None = None
     parts: Parts | None = None
+    ultraserver: str = ""
+    ultraserver_nodes: int = 0
 
     def takes(self, need: Need) -> bool:
         """Whether one node's share of the job fits here, next to what is already here."""
@@ -98,6 +101,11 @@ class Bin:
         if shape.gres != self.gres or shape.gpu_type not in ("", self.gpu_type):
             return 0
         return self.gpus // shape.gpus
+
+    def together(self, need: Need) -> str:
+        """The UltraServer in which all nodes of such a gang are to be; "": it fits into none."""
+        fits = need.nodes + len(need.beside) <= self.ultraserver_nodes
+        return self.ultraserver if fits else ""
 
     def put(self, need: Need, count: int = 1) -> None:
         shape = need.shape
@@ -328,7 +336,8 @@ def gang_members(
     """The nodes a gang may count on: of one pool and zone, where there are enough, or else where
     most of its own gated ones are.
 
-    A gang is not spread over zones: its ranks talk to each other all the time. `within`:
+    A gang is not spread over zones, nor over UltraServers where it fits into one: its ranks talk
+    to each other all the time. `within`:
     the pool and zone in which the gang has nodes already. `wanted_by`: how many needs of the
     gang a node would do for; those that do for fewest are taken first. Of places that are as good
     the smallest is taken: the larger one may be what another need was given. `count`: at most so
@@ -337,14 +346,15 @@ def gang_members(
     most = need.nodes if count is None else count
     where = need.where
     named = where.required if where and not need.is_of_kinds else frozenset()
-    groups: dict[Place, list[Bin]] = {}
+    groups: dict[tuple[Place, str], list[Bin]] = {}
     for each in bins:
         if each.is_empty and each.kind is not BinKind.FREEING and each.takes(need):
             place = (each.pool, each.offering.zone)
             if where and where.is_bound:  # whoever named them has chosen their places
                 place = within or ("", "")
             if within in (None, place):
-                groups.setdefault(place, []).append(each)
+                together = "" if named or (where and where.is_bound) else each.together(need)
+                groups.setdefault((place, together), []).append(each)
 
     def first(each: Bin) -> tuple[bool, int, int, BinKind, str]:
         # Slurm starts no job on a node for some seconds after it was opened. Chosen anew in each

@@ -4,13 +4,15 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import replace
 
+from tidegate.core.buy.alternatives import alternatives
 from tidegate.core.buy.bins import Place
 from tidegate.core.buy.blueprint import Config
 from tidegate.core.buy.groups import Slot
 from tidegate.core.buy.pending_launch import PendingLaunch
+from tidegate.core.buy.ultraservers import Together
 from tidegate.core.demand.demand import Need
 from tidegate.core.model.cluster import Pool
-from tidegate.core.model.ec2 import OVERRIDES_MAX, Market, Offering, Template
+from tidegate.core.model.ec2 import Market, Offering, Template
 from tidegate.core.model.ledger import Launch
 from tidegate.core.offers.catalogue import bits
 from tidegate.core.offers.limits import CLUSTER, Load, Usage
@@ -20,10 +22,6 @@ from tidegate.core.offers.sooner import why_so_soon
 
 # Each launch is a CreateFleet call of a second or two, and a planner lives 45 s.
 LAUNCHES_MAX = 20
-
-# EC2 weighs capacity above our order on spot, so a much dearer type in the same request
-# could come although the cheap one is to be had.
-OVERRIDE_PRICE_FACTOR = 1.5
 
 # Source: CreateFleet, MinTargetCapacity is at most 1,000.
 MIN_CAPACITY_MAX = 1000
@@ -161,9 +159,16 @@ class LaunchBuilder:
         others of its nodes are in, from which they come first.
         """
         self.is_full = False
-        for option in self._offer_groups.options(need, near):
+        together = Together(self._offer_groups, need, near)
+        for option in self._offer_groups.options(need, together.near):
             place = (option.offer_group.pool.name, option.offering.zone)
             if within not in (None, place, ("", option.offering.zone)):
+                continue
+            if not option.offer_group.market.is_prepaid and (
+                names := self._buy_together(need, nodes, together)
+            ):
+                return names
+            if not together.takes(option):
                 continue
             each = self._load(option.offer_group, option.number, option.mask, option.usd_per_hour)
             if not self._has_room(option.offer_group, option.offering, nodes, each):
@@ -178,6 +183,25 @@ class LaunchBuilder:
                 self.is_cut = self.is_full = True
                 return []
             return list(self._buy_chunks(need, nodes, option, each, is_in_place=within is not None))
+        return self._buy_together(need, nodes, together)
+
+    def _buy_together(self, need: Need, nodes: int, together: Together) -> list[str]:
+        """Buy all of `nodes` from several reservations of UltraServers, none of which has them."""
+        for shares in together.shares(nodes):
+            option = shares[0][0]
+            pool = option.offer_group.pool.name
+            each = self._load(option.offer_group, option.number, option.mask, option.usd_per_hour)
+            is_within = self._usage.room(pool, nodes, each)[0] >= nodes
+            if not is_within or not self._may_begin(pool, len(shares)):
+                continue
+            if len(self._pending_launches) + len(shares) > self.launches_max:
+                self.is_cut = self.is_full = True
+                return []
+            return [
+                name
+                for option, count in shares
+                for name in self._buy_chunks(need, count, option, each, is_in_place=True)
+            ]
         return []
 
     def _shared_by(self, need: Need, option: Option, nodes: int) -> PendingLaunch | None:
@@ -277,7 +301,7 @@ class LaunchBuilder:
         """
         made: list[Launch] = []
         for number, pending in enumerate(self._pending_launches):
-            offerings = self._offerings(pending)
+            offerings = alternatives(pending, self._offer_groups, self._usage)
             usd, group = pending.usd_per_hour, pending.offer_group
             paid = self._offer_groups.commitments.why(group.plan)
             launch = pending.launch(offerings, f"{id_prefix}-{number}", paid)
@@ -344,51 +368,6 @@ class LaunchBuilder:
         first = self._num_nodes + 1
         self._num_nodes += nodes
         return first
-
-    def _lossy(self, pending: PendingLaunch, mask: int) -> int:
-        """What one of its jobs would be kept off, by its place in `Catalogue.by_zone`: the mask's
-        entries were judged by their cheapest zones.
-        """
-        offer_group, dearer, found = pending.offer_group, 0, 0
-        if offer_group.market is not Market.SPOT:
-            return 0
-        entries, losses = offer_group.catalogue.entries, self._offer_groups.losses
-        for position, (usd, number, _) in enumerate(offer_group.catalogue.by_zone()):
-            if mask >> number & 1 and usd > entries[number].usd_per_hour:
-                dearer |= 1 << position
-        for need in pending.needs.values() if dearer else ():
-            of = offer_group.pool, offer_group.catalogue
-            found |= losses.mask(need, *of, dearer, is_by_zone=True)
-        return found
-
-    def _offerings(self, pending: PendingLaunch) -> tuple[Offering, ...]:
-        """The first offering and what may stand beside it: same pool and market, like price.
-
-        Beyond a like price only as many types as the pool wants at least.
-        """
-        if pending.offer_group.market.is_prepaid:
-            return (pending.offering,)
-        pool, catalogue = pending.offer_group.pool, pending.offer_group.catalogue
-        mask = pending.choice
-        found, types = [pending.offering], {pending.number}
-        lossy, but = self._lossy(pending, mask), {pending.offering, *pending.but}
-        for position, (usd, number, offering) in enumerate(catalogue.by_zone()):
-            if offering in but or not mask >> number & 1 or lossy >> position & 1:
-                continue
-            if pending.zone not in ("", offering.zone):
-                continue
-            is_like = usd <= pending.usd_per_hour * OVERRIDE_PRICE_FACTOR
-            if not is_like and (number in types or len(types) >= pool.min_types):
-                continue
-            counted = self._offer_groups.usd_in_limits(pending.offer_group, offering, usd)
-            wider = pending.each.most(Load.of(catalogue.entries[number].instance_type, counted))
-            if self._usage.widen(pool.name, pending.count, pending.each, wider):
-                pending.each = wider
-                found.append(offering)
-                types.add(number)
-            if len(found) == OVERRIDES_MAX:
-                break
-        return tuple(found)
 
 
 def _is_paid_by_the_hour(launch: Launch) -> bool:

@@ -25,7 +25,7 @@ from tidegate.core.offers.loss import lossy
 from tidegate.core.offers.offers import OfferGroups
 from tidegate.core.offers.ranges import OfferGroup, is_dear
 from tidegate.core.offers.refused import waiting
-from tidegate.core.offers.reservations import BLOCK_DRAIN_S
+from tidegate.core.offers.reservations import drain_before_s
 
 # Entries of a offer group that are tried against the limits; the sentences of others are the same.
 TRIED_MAX = 3
@@ -265,9 +265,10 @@ class Refusals:
             if not self._offer_groups.reserved_capacity.outlasts(
                 each.offering, offer_group.target, need, offer_group.pool.boot_s
             ):
+                drained_s = drain_before_s(each.offering.instance_type)
                 said = (
                     f"the capacity block of {each.offering} ends before the job would "
-                    f"({BLOCK_DRAIN_S / 60:.0f} min before its end its nodes are drained)"
+                    f"({drained_s / 60:.0f} min before its end its nodes are drained)"
                 )
                 yield WhyNot(Why.JOB_TIME, said, offer_group.pool.name, str(each.offering))
 

@@ -10,8 +10,8 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
+from tidegate.core.buy.alternatives import OVERRIDE_PRICE_FACTOR
 from tidegate.core.buy.bins import Bin, BinKind
-from tidegate.core.buy.launches import OVERRIDE_PRICE_FACTOR
 from tidegate.core.demand.demand import Need, kinds_running
 from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.model.cluster import Cluster, Pool, PoolType

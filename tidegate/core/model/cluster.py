@@ -249,6 +249,7 @@ class Reservation:
     ends_at_s: float | None = None  #: when it ends, epoch seconds; null: never
     is_targeted: bool = False  #: it takes only what names it
     group: str = ""  #: the ARN of the group that it is in; empty: the file names it by its id
+    block: str = ""  #: EC2's id of the Capacity Block, an UltraServer, that it is in; empty: none
 
     @property
     def offering(self) -> Offering:

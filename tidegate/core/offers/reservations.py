@@ -1,7 +1,7 @@
 """Reservations and capacity blocks: what is left of them, and for how long."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -10,6 +10,7 @@ from tidegate.core.model.cluster import OPEN, Cluster, Reservation
 from tidegate.core.model.ec2 import Instance, Market, Offering
 from tidegate.core.model.ledger import LaunchStatus, NodeRecord, Phase
 from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.model.ultraservers import ULTRASERVER_DRAIN_S, is_in_ultraserver
 
 # EC2 begins to end the instances of a capacity block 30 min before its end; Karpenter drains
 # 10 min earlier, and so do we.
@@ -17,6 +18,11 @@ BLOCK_DRAIN_S = 2400.0
 # Source: EC2 user guide, "Monitor Capacity Blocks using EventBridge": its warning comes 40 min
 # before the end and says that instances begin to end in 10.
 BLOCK_NOTICE_S = 600.0
+
+
+def drain_before_s(instance_type: str) -> float:
+    """How long before the end of a capacity block of this type its nodes take no job any more."""
+    return ULTRASERVER_DRAIN_S if is_in_ultraserver(instance_type) else BLOCK_DRAIN_S
 
 
 def active(cluster: Cluster, now_s: float) -> Iterator[Reservation]:
@@ -31,7 +37,7 @@ def drains_at_s(reservation: Reservation) -> float | None:
     """When nodes of the reservation must be free; None: never."""
     if reservation.ends_at_s is None or reservation.market is not Market.CAPACITY_BLOCK:
         return reservation.ends_at_s
-    return reservation.ends_at_s - BLOCK_DRAIN_S
+    return reservation.ends_at_s - drain_before_s(reservation.instance_type)
 
 
 def block_drains_at_s(
@@ -49,7 +55,7 @@ def block_drains_at_s(
         if each.id == its_id:
             return drains_at_s(each)
     ends = [
-        each.ends_at_s - BLOCK_DRAIN_S
+        each.ends_at_s - drain_before_s(each.instance_type)
         for each in cluster.reservations
         if each.offering == offering and each.ends_at_s and each.starts_at_s <= launched_at_s
     ]
@@ -105,6 +111,34 @@ def _longest_first(each: Reservation) -> tuple[bool, float, str]:
     return not each.is_named, -(each.ends_at_s or inf), each.id
 
 
+class Ultraservers:
+    """Which UltraServer a reservation is a part of: EC2's id of its block, since each UltraServer
+    is one; the reservation's own where EC2 does not say it.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._of: dict[str, str] = {}
+        sizes: Counter[tuple[Offering, str]] = Counter()
+        for each in cluster.reservations:
+            if is_in_ultraserver(each.instance_type):
+                self._of[each.id] = each.block or each.id
+                sizes[each.offering, self._of[each.id]] += each.count
+        self._sizes = sizes
+
+    def of(self, reservation: str) -> str:
+        """By the id of a reservation; "": it is of none."""
+        return self._of.get(reservation, "")
+
+    def largest(self, offering: Offering) -> int:
+        """How many nodes the largest one of the offering has; 0: there is none."""
+        return max((size for (on, _), size in self._sizes.items() if on == offering), default=0)
+
+    def beside(self, near: Set[str]) -> frozenset[str]:
+        """All reservations of the UltraServers that these, or reservations among these, are of."""
+        meant = {*near, *(self.of(each) for each in near)} - {""}
+        return frozenset(near).union(each for each, of in self._of.items() if of in meant)
+
+
 class ReservedCapacity:
     """How many instances each reservation still holds for us in this plan, by offering and by what
     a launch names (`Reservation.target`).
@@ -113,6 +147,7 @@ class ReservedCapacity:
     def __init__(self, snapshot: Snapshot) -> None:
         self._now_s = snapshot.now_s
         self._rooms = _rooms(snapshot) if snapshot.cluster.reservations else {}
+        self.ultraservers = Ultraservers(snapshot.cluster)
 
     def targets(self, market: Market) -> list[str]:
         """Those with places, in the order in which to fill them: those with the fewest first, which
@@ -162,7 +197,8 @@ class ReservedCapacity:
             return True
         if need.time_limit_s is None:
             return False
-        return self._now_s + boot_s + need.time_limit_s <= room.ends_at_s - BLOCK_DRAIN_S
+        drains_at_s = room.ends_at_s - drain_before_s(offering.instance_type)
+        return self._now_s + boot_s + need.time_limit_s <= drains_at_s
 
 
 def billed_as(record: NodeRecord) -> Offering:

@@ -93,12 +93,15 @@ def _add_bins(
     ]
     gates = [gang for gang, count in shares(launch) for _ in range(count)]
     is_lossy = _lossy_on_any(purchase, pool, choice)
+    ultraservers = purchase.offer_groups.reserved_capacity.ultraservers
     for number, gang in enumerate(gates):
         known = shown[number : number + 1]
         each = bin_of_any(pool, known or choice, gated_for=gang, layout=launch.layout)
         each.name = f"{launch.launch_id}.{number}"
         each.for_jobs = jobs_of(launch, number)
         each.is_lossy = _lossy_on_any(purchase, pool, known) if known else is_lossy
+        each.ultraserver = ultraservers.of(launch.reservation)
+        each.ultraserver_nodes = ultraservers.largest(each.offering)
         bins.add([each])
         if not known and len(choice) > 1:
             first, of = choice[0]

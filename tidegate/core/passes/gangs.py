@@ -114,7 +114,9 @@ def _hold_again(room: Room, gang: Gang) -> None:
 def _hold_more(room: Room, part: Part) -> None:
     """Take also what gangs before it in the queue have held in vain."""
     need, within = part.need, part.place or place_of(room.fleet, part.need.beside)
-    part.hold(gang_members(room.bins.for_gang(need), need, within, count=part.missing))
+    together = {each.together(need) for each in part.held}
+    bins = (b for b in room.bins.for_gang(need) if not together or b.together(need) in together)
+    part.hold(gang_members(bins, need, within, count=part.missing))
 
 
 def _moved(room: Room, need: Need) -> tuple[Need, list[Bin]] | None:
@@ -198,7 +200,8 @@ def _goes_elsewhere(bins: Bins, purchase: Purchase, part: Part, not_here: tuple[
     for place in (*sorted(places), None):
         held = gang_members(bins.for_gang(whole), whole, place) if place else []
         lacks = whole.nodes - len(held)
-        bought = purchase.builder.buy_gang(whole, lacks, place) if lacks else []
+        near = frozenset(each.ultraserver for each in held) - {""}
+        bought = purchase.builder.buy_gang(whole, lacks, place, near) if lacks else []
         if bought or not lacks:
             part.give_back(bins)
             part.need, part.bought = whole, bought

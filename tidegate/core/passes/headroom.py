@@ -8,8 +8,8 @@ be for one such job, the nodes of one in one zone.
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from tidegate.core.buy.alternatives import OVERRIDE_PRICE_FACTOR
 from tidegate.core.buy.bins import Bin, BinKind, Bins
-from tidegate.core.buy.launches import OVERRIDE_PRICE_FACTOR
 from tidegate.core.buy.purchase import Purchase
 from tidegate.core.demand.demand import Need
 from tidegate.core.demand.fit import lacks

@@ -27,12 +27,13 @@ def place_of(fleet: Fleet, names: Sequence[str]) -> Place | None:
 
 
 def reservations_of(fleet: Fleet, part: Part) -> frozenset[str]:
-    """Those that EC2 shows nodes of the part to be in."""
+    """Those that EC2 shows nodes of the part to be in, and the UltraServers of those it holds."""
     wanted = {each.name for each in part.held if each.offering.market.is_prepaid}
     wanted.update(part.need.beside)
     members = (each.member for each in fleet.judged) if wanted else ()
     found = (each.instance for each in members if each.instance_id in wanted)
-    return frozenset(each.capacity_reservation_id for each in found if each) - {""}
+    named = {each.capacity_reservation_id for each in found if each}
+    return frozenset(named.union(each.ultraserver for each in part.held)) - {""}
 
 
 def lacks_named(part: Part) -> WhyNot | None:

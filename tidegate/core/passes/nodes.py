@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from tidegate.core.buy.bins import bin_of_node, bin_of_type
+from tidegate.core.buy.bins import Bin, bin_of_node, bin_of_type
 from tidegate.core.buy.purchase import Purchase
 from tidegate.core.demand.demand import Need
 from tidegate.core.fleet.drains import is_at_gate
@@ -26,6 +26,7 @@ from tidegate.core.model.plan import Action, Reprice, Rest, Send, Terminate
 from tidegate.core.model.slurm import asked_by_name
 from tidegate.core.model.slurm_names import is_instance_id
 from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.model.ultraservers import is_in_ultraserver
 from tidegate.core.model.why import Why, WhyNot
 from tidegate.core.offers.reservations import (
     BLOCK_NOTICE_S,
@@ -154,6 +155,7 @@ def _add_bin(snapshot: Snapshot, room: Room, purchase: Purchase, judged: Judged)
         found.usd_per_hour = marginal_usd_per_hour(snapshot, member)
         found.is_closed = judged.is_closed
         found.opened_for = member.opened_for(snapshot.now_s)
+        _place(found, member, purchase)
         if member.offering.market is Market.SPOT:
             found.is_lossy = _lossy(purchase, pool, member.offering)
         room.bins.add([found])
@@ -172,11 +174,23 @@ def _add_bin(snapshot: Snapshot, room: Room, purchase: Purchase, judged: Judged)
             )
             booting.for_jobs = member.record.for_jobs if member.record else ()
             booting.usd_per_hour = marginal_usd_per_hour(snapshot, member)
+            _place(booting, member, purchase)
             if member.offering.market is Market.SPOT:
                 booting.is_lossy = _lossy(purchase, pool, member.offering)
             if member.was_told(OrderKind.DRAIN, snapshot.now_s):  # it joins closed
                 room.steering.watch(booting)
             room.bins.add([booting])
+
+
+def _place(found: Bin, member: Member, purchase: Purchase) -> None:
+    """By EC2's word, else by what the launch has named."""
+    if not is_in_ultraserver(member.offering.instance_type):
+        return
+    told = member.instance.capacity_reservation_id if member.instance else ""
+    named = member.record.reservation if member.record else ""
+    ultraservers = purchase.offer_groups.reserved_capacity.ultraservers
+    found.ultraserver = ultraservers.of(told or named)
+    found.ultraserver_nodes = ultraservers.largest(member.offering)
 
 
 def _lossy(purchase: Purchase, pool: Pool, offering: Offering) -> Callable[[Need], bool]:

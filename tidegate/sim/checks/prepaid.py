@@ -7,7 +7,7 @@ from tidegate.core.model.cluster import Pool, Reservation
 from tidegate.core.model.ec2 import FleetRequest, Instance, Market, Offering
 from tidegate.core.model.ledger import LaunchRecord, LaunchStatus
 from tidegate.core.model.slurm import Job
-from tidegate.core.offers.reservations import BLOCK_DRAIN_S
+from tidegate.core.offers.reservations import drains_at_s
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import PAUSE_MAX_S
 from tidegate.sim.checks.ending import UNREACHABLE
@@ -165,7 +165,7 @@ class PrepaidFirst(Check):
         is_block = each.market is Market.CAPACITY_BLOCK
         market = Market.CAPACITY_BLOCK if is_block else Market.ON_DEMAND
         features = pool.features(each.instance_type, market)
-        ends_s = (each.ends_at_s or 0.0) - BLOCK_DRAIN_S - record.created_at_s - pool.boot_s
+        ends_s = (drains_at_s(each) or 0.0) - record.created_at_s - pool.boot_s
         jobs = self._jobs(record)
         return bool(jobs) and all(
             satisfies(job.constraint, features)
@@ -208,7 +208,8 @@ class BlocksLeftInTime(Check):
         block = self.world.compute.prepaid.held.get(name)
         if block is None or block.market is not Market.CAPACITY_BLOCK or not block.ends_at_s:
             return False
-        since_s = max(block.ends_at_s - BLOCK_DRAIN_S, witness.registered.get(name, witness.now_s))
+        drains_s = drains_at_s(block) or 0.0
+        since_s = max(drains_s, witness.registered.get(name, witness.now_s))
         is_calm = witness.chaos.was_calm_since(since_s, *UNREACHABLE) and witness.is_head_well
         is_theirs = name in witness.chaos.touched
         return is_calm and not is_theirs and witness.now_s - since_s > DRAINED_SOON_S
