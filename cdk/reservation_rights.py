@@ -9,6 +9,7 @@ from constructs import Construct
 from cdk.statements import statement
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import Market
+from tidegate.core.model.ultraservers import is_in_ultraserver
 
 
 def read_reservations(scope: Construct, cluster: Cluster) -> Sequence[iam.PolicyStatement]:
@@ -19,6 +20,8 @@ def read_reservations(scope: Construct, cluster: Cluster) -> Sequence[iam.Policy
     actions = ["ec2:DescribeCapacityReservations"]
     if has_block:
         actions.append("ec2:DescribeCapacityBlockExtensionHistory")
+    if any(is_in_ultraserver(each.instance_type) for each in cluster.reservations):
+        actions.append("ec2:DescribeCapacityBlockStatus")
     groups = cluster.reservation_groups
     return (
         *([statement("Reservations", actions, ["*"])] if groups or cluster.reservations else []),

@@ -1,13 +1,14 @@
 """Capacity Blocks, capacity reservations and placement scores, which moto lacks.
 
 A purchase has no token: an offer of which EC2 has more is sold again to who asks again. What was
-bought is shown a while later, and is paid, begins and ends by the clock.
+bought is shown a while later, and is paid, begins and ends by the clock. Each UltraServer is a
+block (`ultra_blocks.py`).
 Source: EC2 API reference, DescribeCapacityBlockOfferings, PurchaseCapacityBlock,
 DescribeCapacityReservations, GetSpotPlacementScores; EC2 user guide, "Capacity Blocks for ML".
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -16,9 +17,13 @@ from moto.core.responses import ActionResult
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.responses import EC2Response
 
+from local.ultra_blocks import sell_ultraservers
 from tidegate.core.model.capacity import BLOCK_INSTANCES_MAX, days_sold
 
 OFFERS_MAX = 6
+INSTANCES = ("InstanceType", "InstanceCount")
+
+type Tags = Mapping[str, Sequence[Mapping[str, str]]]
 
 
 @dataclass(slots=True)
@@ -32,6 +37,8 @@ class LocalBlocks:
     what is in a group, by its ARN.
     `extension_offers`: as EC2's answer has them, each with the id of its block; `payments`: what
     becomes of the extension's payment, by its offer: it is made when not named.
+    `blocks`: of UltraServers that were bought; `interconnects`: how that of each is, by its id: ok
+    when not named; `parts`: of how many reservations an UltraServer consists.
     """
 
     offers: list[dict[str, Any]] = field(default_factory=list)
@@ -48,36 +55,46 @@ class LocalBlocks:
     extended: list[dict[str, Any]] = field(default_factory=list)
     bought: list[dict[str, Any]] = field(default_factory=list)
     asked: set[tuple[str, ...]] = field(default_factory=set)
+    blocks: list[dict[str, Any]] = field(default_factory=list)
+    interconnects: dict[str, str] = field(default_factory=dict)
+    parts: int = 1
 
     def clear(self) -> None:
         for each in (self.offers, self.left, self.scores, self.states, self.bought, self.asked):
             each.clear()
         for more in (self.others, self.groups, self.extension_offers, self.payments, self.extended):
             more.clear()
+        self.blocks.clear()
+        self.interconnects.clear()
+        self.parts = 1
         self.questions, self.scored_max, self.shown_after_s = 100, 1_000_000, 0.0
 
     def offered(self, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Those of the type, the number and about the duration, at most six."""
-        hours, count = int(asked["CapacityDurationHours"]), int(asked["InstanceCount"])
+        is_ultra = "UltraserverType" in asked
+        what, many = ("UltraserverType", "UltraserverCount") if is_ultra else INSTANCES
+        hours, count = int(asked["CapacityDurationHours"]), int(asked[many])
         if hours % 24 or days_sold(hours / 24) * 24 != hours:
             raise EC2ClientError("InvalidParameterValue", f"{hours} hours are not offered.")
         if not 0 < count <= BLOCK_INSTANCES_MAX:
             raise EC2ClientError("InvalidParameterValue", f"{count} instances are not offered.")
-        ours = [each for each in self.offers if each["InstanceType"] == asked["InstanceType"]]
+        alike = [each for each in self.offers if ("UltraserverType" in each) is is_ultra]
+        ours = [each for each in alike if each[what] == asked[what]]
         if not ours:
-            said = f"{asked['InstanceType']} is not supported for Capacity Blocks."
+            said = f"{asked[what]} is not supported for Capacity Blocks."
             raise EC2ClientError("InvalidParameterValue", said)
         found = [
             each
             for each in ours
-            if each["InstanceCount"] == count
+            if each[many] == count
             and abs(each["CapacityBlockDurationHours"] - hours) <= 24
             and self.left.get(each["CapacityBlockOfferingId"], 1) > 0
             and at(each["StartDate"]) >= at(asked["StartDateRange"])
         ]
         return found[:OFFERS_MAX]
 
-    def sell(self, offer_id: str, tags: Mapping[str, str], platform: str) -> dict[str, Any]:
+    def sell(self, offer_id: str, tags: Tags, platform: str) -> dict[str, Any]:
+        """EC2's answer. `tags`: by the type of resource that they are asked for."""
         found = next(
             (each for each in self.offers if each["CapacityBlockOfferingId"] == offer_id), None
         )
@@ -88,23 +105,30 @@ class LocalBlocks:
             said = f"The Capacity Block offering ID '{offer_id}' is no longer available."
             raise EC2ClientError("InvalidCapacityBlockOfferingIdExpired", said)
         self.left[offer_id] = self.left.get(offer_id, 1) - 1
+        if "UltraserverType" in found:
+            return sell_ultraservers(self, found, tags, platform)
+        made = self.reserve(found, found["InstanceCount"], platform)
+        made["Tags"] = tags.get("capacity-reservation", [])
+        return {"CapacityReservation": {**made, "State": "payment-pending"}}
+
+    def reserve(self, found: Mapping[str, Any], count: int, platform: str) -> dict[str, Any]:
+        """A reservation of what was offered, for so many instances."""
         made = {
             "CapacityReservationId": f"cr-{len(self.bought) + 1:017x}",
             "InstanceType": found["InstanceType"],
             "InstancePlatform": platform,
             "AvailabilityZone": found["AvailabilityZone"],
             "Tenancy": found["Tenancy"],
-            "TotalInstanceCount": found["InstanceCount"],
+            "TotalInstanceCount": count,
             "StartDate": found["StartDate"],
             "EndDate": found["EndDate"],
             "EndDateType": "limited",
             "InstanceMatchCriteria": "targeted",
             "ReservationType": "capacity-block",
             "CreateDate": time.time(),
-            "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
         }
         self.bought.append(made)
-        return {**made, "State": "payment-pending"}
+        return made
 
     def shown(self) -> list[dict[str, Any]]:
         now_s = time.time()
@@ -157,15 +181,11 @@ def install_blocks(model: LocalBlocks) -> None:
 
     def purchase_capacity_block(self: Any) -> ActionResult:
         asked = self._get_params()
-        tags = {
-            tag["Key"]: tag["Value"]
-            for each in asked.get("TagSpecifications", [])
-            for tag in each["Tags"]
-        }
+        tags = {each["ResourceType"]: each["Tags"] for each in asked.get("TagSpecifications", [])}
         if asked.get("DryRun"):
             raise EC2ClientError("DryRunOperation", "Request would have succeeded.")
         sold = model.sell(asked["CapacityBlockOfferingId"], tags, asked["InstancePlatform"])
-        return ActionResult({"CapacityReservation": sold})
+        return ActionResult(sold)
 
     def get_spot_placement_scores(self: Any) -> ActionResult:
         asked = self._get_params()

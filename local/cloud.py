@@ -28,6 +28,7 @@ from local.reservation_changes import install_changes
 from local.reservation_groups import install_groups
 from local.shims import costs, tables
 from local.trouble import Trouble
+from local.ultra_blocks import install_ultra_blocks
 from tidegate.wire.events import SPOT_DETAIL_TYPE
 
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
@@ -90,6 +91,7 @@ class LocalCloud:
         install_groups(self.blocks)
         install_changes(self.blocks)
         install_extensions(self.blocks)
+        install_ultra_blocks(self.blocks)
         costs.forget_names()
         install_instance_profiles()
         install_suppression()

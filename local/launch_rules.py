@@ -16,6 +16,8 @@ from typing import Any
 import moto
 from moto.ec2.exceptions import EC2ClientError
 
+from tidegate.core.model.ultraservers import is_in_ultraserver
+
 USER_DATA_BYTES_MAX = 16 * 1024
 # Source: botocore's model of CreateFleet, which names it for other fleets than instant ones, and no
 # figure for these.
@@ -66,7 +68,7 @@ def of_launch(asked: Asked) -> Refused | None:
     """What EC2 says first against launching this."""
     rules = (
         *(_too_small(asked), _interfaces(asked), _metadata_tags(asked), _not_offered(asked)),
-        _too_many_tags(asked),
+        *(_too_many_tags(asked), _outside_of_its_block(asked)),
     )
     return next((each for each in rules if each), None)
 
@@ -199,6 +201,21 @@ def _metadata_tags(asked: Asked) -> Refused | None:
             )
             return Refused("InvalidParameterValue", words)
     return None
+
+
+def _outside_of_its_block(asked: Asked) -> Refused | None:
+    """Instances of UltraServers have no other place. Source: EC2 user guide, "Launch instances
+    using Capacity Blocks".
+    """
+    options = asked.data.get("InstanceMarketOptions") or {}
+    wanted = asked.data.get("CapacityReservationSpecification") or {}
+    is_in_block = options.get("MarketType") == "capacity-block"
+    if not is_in_ultraserver(asked.instance_type) or (
+        is_in_block and wanted.get("CapacityReservationTarget")
+    ):
+        return None
+    words = "There is no Capacity Block with available capacity for the requested instance type."
+    return Refused("ReservationCapacityExceeded", words)
 
 
 def _too_many_tags(asked: Asked) -> Refused | None:

@@ -259,3 +259,21 @@ def test_an_instance_may_be_listed_later_than_it_was_launched(
 
     assert hidden == []
     assert [each["InstanceId"] for one in shown for each in one["Instances"]] == made["InstanceIds"]
+
+
+def test_instances_of_ultraservers_are_launched_into_their_block_alone(
+    cloud: LocalCloud, names: CloudNames
+) -> None:
+    name = "p6e-gb200.36xlarge"
+    into = {
+        "InstanceMarketOptions": {"MarketType": "capacity-block"},
+        "CapacityReservationSpecification": {
+            "CapacityReservationTarget": {"CapacityReservationId": "cr-0a1b2c3d"}
+        },
+    }
+
+    by_the_hour = fleet(cloud, template(cloud), [override(names, name=name)])
+    in_block = fleet(cloud, template(cloud, **into), [override(names, name=name)])
+
+    assert [code for code, _ in errors(by_the_hour)] == ["ReservationCapacityExceeded"]
+    assert in_block["Instances"]

@@ -119,6 +119,39 @@ def test_an_extension_that_is_not_paid_for_is_said(
     assert words in said
 
 
+@pytest.mark.parametrize("is_impaired", [True, False])
+def test_an_ultraserver_that_ec2_finds_impaired_is_said(is_impaired: bool) -> None:
+    held = replace(BLOCK, instance_type="trn2u.48xlarge", block="cb-1")
+    owning = Owning(World(replace(grouping(held), reservation_groups=())))
+    owning.feed.has = [Holding(held, BlockState.ACTIVE)]
+    owning.feed.is_impaired = frozenset({"cb-1"} if is_impaired else {"cb-2"})
+
+    seen = owning.refresh()
+
+    assert [each.block for each in seen.found] == ["cb-1"]
+    assert [each[:47] for each in seen.troubles] == [
+        "EC2 finds the interconnect of cb-1 (cr-7) impai"
+    ] * is_impaired
+
+
+def test_what_is_known_of_an_ultraserver_stays_where_its_status_cannot_be_read() -> None:
+    class Denied(SimReservations):
+        def impaired(self) -> frozenset[str]:
+            raise Throttled("RequestLimitExceeded")
+
+    held = replace(BLOCK, instance_type="trn2u.48xlarge", block="cb-1")
+    owning = Owning(World(replace(grouping(held), reservation_groups=())), Denied())
+    owning.feed.has = [Holding(held, BlockState.ACTIVE, is_launchable=False)]
+
+    seen = owning.refresh()
+
+    assert [each.id for each in seen.found] == ["cr-7"]
+    assert seen.troubles == (
+        "whether UltraServers are impaired cannot be read: Throttled: RequestLimitExceeded",
+        "EC2 takes no launches into cr-7 now (unlaunchable): it is tried again by itself",
+    )
+
+
 def test_nothing_is_asked_where_nothing_is_reserved() -> None:
     owning = Owning(World(replace(grouping(), reservation_groups=())))
     owning.feed.trouble = Throttled("asked all the same")

@@ -4,7 +4,7 @@ import pytest
 
 from tidegate.core.model.cluster import Reservation
 from tidegate.core.model.ec2 import Market
-from tidegate.wire.added_reservation import lines, with_reservation
+from tidegate.wire.added_reservation import lines, with_reservations
 from tidegate.wire.config import parse_cluster
 
 HEAD = """# Ours. Keep me.
@@ -53,7 +53,7 @@ def text(types: str = "[on-demand]", before: str = "", after: str = "") -> str:
     ],
 )
 def test_the_block_is_added_and_every_line_stays(given: str) -> None:
-    made = with_reservation(given, BLOCK, ["h100"])
+    made = with_reservations(given, [BLOCK], ["h100"])
 
     assert made is not None
     file = parse_cluster(made, "lab")
@@ -77,11 +77,11 @@ def test_the_block_is_added_and_every_line_stays(given: str) -> None:
     ],
 )
 def test_what_would_change_something_else_is_left_to_a_person(given: str) -> None:
-    assert with_reservation(given, BLOCK, ["h100"]) is None
+    assert with_reservations(given, [BLOCK], ["h100"]) is None
 
 
 def test_a_person_is_told_what_to_add() -> None:
-    told = "\n".join(lines(BLOCK, ["h100"]))
+    told = "\n".join(lines([BLOCK], ["h100"]))
 
     assert "reservations:\n  - {id: cr-0a1b2c3d, kind: capacity-block" in told
     assert 'starts_at: "2026-12-01T11:30:00Z", ends_at: "2026-12-07T11:30:00Z"' in told

@@ -7,6 +7,7 @@ Source: EC2 API reference, DescribeCapacityBlockOfferings, PurchaseCapacityBlock
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,6 +18,11 @@ from tidegate.core.model.capacity import OFFER_TAG, BlockOffer, BlockState, Gone
 from tidegate.core.model.cluster import Reservation
 from tidegate.core.model.ec2 import CLUSTER_TAG, Market
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.ultraservers import (
+    ULTRASERVERS,
+    is_in_ultraserver,
+    ultraservers_for,
+)
 
 # What our nodes are launched as: an image of another platform is refused in a block.
 LINUX = "Linux/UNIX"
@@ -36,12 +42,12 @@ class CapacityBlocks:
     ) -> tuple[BlockOffer, ...] | Gone:
         """What EC2 offers now, the first to begin first; Gone: not of this type or so many.
 
-        What cannot be launched into says so: dedicated hardware, UltraServers, and blocks of
-        several segments. Errors: Throttled, NotAuthorized.
+        Of a type that is sold as UltraServers those that have so many instances. What cannot be
+        launched into says so: dedicated hardware, and blocks of several segments. Errors:
+        Throttled, NotAuthorized.
         """
         asked: dict[str, Any] = {
-            "InstanceType": instance_type,
-            "InstanceCount": count,
+            **_wanted(instance_type, count),
             "CapacityDurationHours": days * 24,
             "StartDateRange": datetime.fromtimestamp(from_s, UTC),
         }
@@ -60,16 +66,31 @@ class CapacityBlocks:
     def holdings(self) -> tuple[Holding, ...]:
         """All blocks and reservations that the account has here or that are shared with it.
 
-        EC2 has no filter by tag for them. Errors: Throttled, NotAuthorized.
+        EC2 has no filter by tag for them, and of UltraServers does not say whether their
+        reservations have the tags of their block. Errors: Throttled, NotAuthorized.
         """
-        return holdings(self.client, self.cluster)
+        found = holdings(self.client, self.cluster)
+        untold = {each.reservation.block for each in found if not each.offer_id} - {""}
+        offers = self._offers_of_blocks() if untold else {}
+        return tuple(
+            replace(each, offer_id=each.offer_id or offers.get(each.reservation.block, ""))
+            for each in found
+        )
 
-    def buy(self, offer: BlockOffer) -> Holding | Gone:
-        """Pay for it. It cannot be given back.
+    def _offers_of_blocks(self) -> dict[str, str]:
+        """As what each block was bought for this cluster, by its id."""
+        pages = self.client.get_paginator("describe_capacity_blocks").paginate()
+        with aws_call():
+            blocks = [each for page in pages for each in page["CapacityBlocks"]]
+        return {each["CapacityBlockId"]: _offer_id(each, self.cluster) for each in blocks}
+
+    def buy(self, offer: BlockOffer) -> tuple[Holding, ...] | Gone:
+        """Pay for it. It cannot be given back. Of several UltraServers each is a holding.
 
         Errors: NotAuthorized, Permanent: nothing was bought; Throttled: it may have been.
         """
         tags = {CLUSTER_TAG: self.cluster, OFFER_TAG: offer.offer_id}
+        tagged = ["capacity-reservation", *(["capacity-block"] if offer.ultraservers else [])]
         with aws_call():
             answer = tolerating(
                 lambda: self.buyer.purchase_capacity_block(
@@ -77,16 +98,44 @@ class CapacityBlocks:
                     InstancePlatform=LINUX,
                     TagSpecifications=[
                         {
-                            "ResourceType": "capacity-reservation",
+                            "ResourceType": each,
                             "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
                         }
+                        for each in tagged
                     ],
                 ),
                 is_offer_gone,
             )
         if isinstance(answer, ClientError):
             return Gone(message_of(answer))
-        return _holding(answer["CapacityReservation"], self.cluster)
+        return tuple(_bought(answer, offer, self.cluster))
+
+
+def _wanted(instance_type: str, count: int) -> dict[str, Any]:
+    """Source: EC2 user guide, "Find and purchase Capacity Blocks"."""
+    if not is_in_ultraserver(instance_type):
+        return {"InstanceType": instance_type, "InstanceCount": count}
+    each, many = ultraservers_for(instance_type, count)
+    return {"UltraserverType": each.name, "UltraserverCount": many}
+
+
+def _bought(answer: Mapping[str, Any], offer: BlockOffer, cluster: str) -> Iterator[Holding]:
+    """The reservations that EC2 describes, and of UltraServers also those that it only names."""
+    first = answer.get("CapacityReservation")
+    described = answer.get("CapacityReservations") or [first]
+    known = {each["CapacityReservationId"]: _holding(each, cluster) for each in described}
+    block_of = {
+        name: block["CapacityBlockId"]
+        for block in answer.get("CapacityBlocks", ())
+        for name in block.get("CapacityReservationIds", ())
+    }
+    for name in dict.fromkeys([*known, *(block_of if offer.ultraservers else ())]):
+        if name in known:
+            yield known[name]
+            continue
+        several = offer.reservations(*block_of)[0]
+        made = replace(several, id=name, block=block_of[name])
+        yield Holding(made, BlockState.PAYMENT_PENDING, offer.offer_id)
 
 
 def holdings(client: Any, cluster: str) -> tuple[Holding, ...]:
@@ -99,32 +148,36 @@ def holdings(client: Any, cluster: str) -> tuple[Holding, ...]:
 
 
 def _offer(said: Mapping[str, Any], days: int) -> BlockOffer:
+    name = said.get("UltraserverType", "")
+    many = said.get("UltraserverCount", 1) if name else 0
+    its = next((each for each in ULTRASERVERS if each.name == name), None)
     return BlockOffer(
         offer_id=said["CapacityBlockOfferingId"],
         # Of several segments each has its own.
-        instance_type=said.get("InstanceType", ""),
+        instance_type=said.get("InstanceType") or (its.instance_type if its else ""),
         zone=said.get("AvailabilityZone", ""),
-        count=said["InstanceCount"],
+        count=said.get("InstanceCount") or (many * its.count if its else 0),
         starts_at_s=said["StartDate"].timestamp(),
         ends_at_s=said["EndDate"].timestamp(),
         fee=float(said["UpfrontFee"]),
         currency=said["CurrencyCode"],
         asked_days=days,
-        unusable=_unusable_offer(said),
+        unusable=_unusable_offer(said, is_known=its is not None),
+        ultraserver=name,
+        ultraservers=many,
     )
 
 
-def _unusable_offer(said: Mapping[str, Any]) -> str:
+def _unusable_offer(said: Mapping[str, Any], *, is_known: bool) -> str:
     if (segments := len(said.get("CapacityBlockOfferingSegments", ()))) > 1:
         return f"it is made of {segments} segments"
-    if ultraserver := said.get("UltraserverType"):
-        return f"it is of UltraServers ({ultraserver})"
+    if (ultraserver := said.get("UltraserverType")) and not is_known:
+        return f"it is of UltraServers that Tidegate does not know ({ultraserver})"
     tenancy = said.get("Tenancy", "default")
     return "" if tenancy == "default" else f"its tenancy is {tenancy}"
 
 
 def _holding(said: Mapping[str, Any], cluster: str) -> Holding:
-    tags = {tag["Key"]: tag["Value"] for tag in said.get("Tags", ())}
     ends_at = said.get("EndDate")
     state = said["State"]
     return Holding(
@@ -139,12 +192,26 @@ def _holding(said: Mapping[str, Any], cluster: str) -> Holding:
             ends_at_s=ends_at.timestamp() if ends_at else None,
             is_targeted=_market(said) is Market.RESERVED
             and said.get("InstanceMatchCriteria") == "targeted",
+            block=_block(said),
         ),
         BlockState(state) if state in set(BlockState) else BlockState.OTHER,
-        tags.get(OFFER_TAG, "") if tags.get(CLUSTER_TAG) == cluster else "",
+        _offer_id(said, cluster),
         free=said.get("AvailableInstanceCount"),
         unusable=_unusable(said),
+        is_launchable=said.get("LaunchStatus") != "unlaunchable",
     )
+
+
+def _offer_id(said: Mapping[str, Any], cluster: str) -> str:
+    """As what it was bought for the cluster; "": it was not."""
+    tags = {tag["Key"]: tag["Value"] for tag in said.get("Tags", ())}
+    return str(tags.get(OFFER_TAG, "")) if tags.get(CLUSTER_TAG) == cluster else ""
+
+
+def _block(said: Mapping[str, Any]) -> str:
+    """Of an UltraServer alone: other blocks are no closer to each other."""
+    is_of_ours = is_in_ultraserver(said["InstanceType"])
+    return str(said.get("CapacityBlockId", "")) if is_of_ours else ""
 
 
 def _market(said: Mapping[str, Any]) -> Market:

@@ -1,7 +1,7 @@
 """The account's reservations: what EC2 shows, what is in a group, and how blocks were extended.
 
-Source: EC2 API reference, DescribeCapacityReservations; Resource Groups API reference,
-ListGroupResources; EC2 user guide, "Capacity Reservation groups".
+Source: EC2 API reference, DescribeCapacityReservations, DescribeCapacityBlockStatus; Resource
+Groups API reference, ListGroupResources; EC2 user guide, "Capacity Reservation groups".
 """
 
 from collections.abc import Collection, Mapping
@@ -38,6 +38,16 @@ class AwsReservations:
         if isinstance(found, ClientError):
             return Gone(message_of(found))
         return tuple(sorted(found))
+
+    def impaired(self) -> frozenset[str]:
+        pages = self.ec2.get_paginator("describe_capacity_block_status").paginate()
+        with aws_call():
+            found = [each for page in pages for each in page["CapacityBlockStatuses"]]
+        return frozenset(
+            each["CapacityBlockId"]
+            for each in found
+            if each.get("InterconnectStatus") == "impaired"
+        )
 
     def extensions(self, reservation_ids: Collection[str]) -> tuple[Extension, ...]:
         return extensions(self.ec2, reservation_ids)

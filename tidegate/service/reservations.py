@@ -39,6 +39,10 @@ class ReservationFeed(Protocol):
         """Those that were bought for these blocks, paid for or not."""
         ...
 
+    def impaired(self) -> frozenset[str]:
+        """The ids of UltraServers' blocks whose interconnect EC2 finds impaired."""
+        ...
+
 
 @frozen(kw_only=True)
 class Reservations:
@@ -71,6 +75,7 @@ class Reservations:
         except TidegateError as trouble:
             said = f"the account's reservations cannot be read: {_said(trouble)}"
             return replace(known, troubles=(said,))
+        troubles += self._impaired(held)
         members = dict(self._members(known, troubles))
         grouped = {name for names in members.values() for name in names}
         is_whole, now_s, of = not troubles, self.clock.now_s(), self.cluster
@@ -86,6 +91,26 @@ class Reservations:
                 *odd_extensions(of, held, extensions, now_s),
             ),
         )
+
+    def _impaired(self, held: Sequence[Holding]) -> Iterator[str]:
+        """EC2 leaves such an UltraServer as it is until its user asks for more."""
+        named = {each.id for each in self.cluster.reservations}
+        blocks = [each.reservation for each in held if each.reservation.id in named]
+        blocks = [each for each in blocks if each.block]
+        if not blocks:
+            return
+        try:
+            impaired = self.feed.impaired()
+        except TidegateError as trouble:
+            yield f"whether UltraServers are impaired cannot be read: {_said(trouble)}"
+            return
+        for each in blocks:
+            if each.block in impaired:
+                yield (
+                    f"EC2 finds the interconnect of {each.block} ({each.id}) impaired: jobs on"
+                    " several of its nodes may fail or be slow; AWS mends it once all its instances"
+                    " are ended and a support case is open"
+                )
 
     def _members(
         self, known: SeenReservations, troubles: list[str]

@@ -24,6 +24,7 @@ class SimReservations:
     extended: list[Extension] = field(default_factory=list)
     trouble: TidegateError | None = None
     groups_trouble: TidegateError | None = None
+    is_impaired: frozenset[str] = frozenset()
 
     def held(self) -> tuple[Holding, ...]:
         if self.trouble is not None:
@@ -35,6 +36,11 @@ class SimReservations:
             raise self.groups_trouble
         found = self.groups.get(group)
         return Gone(f"GroupName {group} not found.") if found is None else tuple(sorted(found))
+
+    def impaired(self) -> frozenset[str]:
+        if self.trouble is not None:
+            raise self.trouble
+        return self.is_impaired
 
     def extensions(self, reservation_ids: Collection[str]) -> tuple[Extension, ...]:
         if self.trouble is not None:

@@ -1,7 +1,7 @@
-"""A reservation written into the text of a cluster file: nothing else in it changes."""
+"""Reservations written into the text of a cluster file: nothing else in it changes."""
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,12 +15,22 @@ from tidegate.wire.yaml_file import parse_yaml
 type Edit = tuple[int, str]  # where in the text, and what is put there
 
 
-def with_reservation(text: str, reservation: Reservation, pools: Collection[str]) -> str | None:
-    """The text with the reservation, and its market first in what these pools buy.
+def with_reservations(
+    text: str, reservations: Iterable[Reservation], pools: Collection[str]
+) -> str | None:
+    """The text with the reservations, and their market first in what these pools buy.
 
-    None: it cannot be said where it would go, as with anchors or tags; then a person adds `lines`.
+    None: it cannot be said where they would go, as with anchors or tags; then a person adds
+    `lines`.
     """
-    expected = meant(text, reservation, pools)
+    made: str | None = text
+    for each in reservations:
+        made = _with_reservation(made, each, pools) if made is not None else None
+    return made
+
+
+def _with_reservation(text: str, reservation: Reservation, pools: Collection[str]) -> str | None:
+    expected = meant(text, [reservation], pools)
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     assert isinstance(root, yaml.MappingNode), "parse_yaml takes nothing else"
     edits = [*_reservation(root, text, reservation)]
@@ -37,25 +47,26 @@ def with_reservation(text: str, reservation: Reservation, pools: Collection[str]
     return made if is_right else None
 
 
-def meant(text: str, reservation: Reservation, pools: Collection[str]) -> dict[str, Any]:
-    """What the file says once the reservation is in it, whoever writes it there."""
+def meant(text: str, reservations: Sequence[Reservation], pools: Collection[str]) -> dict[str, Any]:
+    """What the file says once the reservations are in it, whoever writes them there."""
     before, _ = parse_yaml(text, "the file")
     # As text, so that what an alias shares is changed in one place and not in both.
     made: Any = parse_json(json.dumps(before))
-    made["reservations"] = [*(made.get("reservations") or []), _values(reservation)]
-    for pool in pools:
-        types = made["pools"][pool]["capacity_types"]
-        if str(reservation.market) not in types:
-            made["pools"][pool]["capacity_types"] = [str(reservation.market), *types]
+    made["reservations"] = [*(made.get("reservations") or []), *map(_values, reservations)]
+    for market in dict.fromkeys(str(each.market) for each in reservations):
+        for pool in pools:
+            types = made["pools"][pool]["capacity_types"]
+            if market not in types:
+                made["pools"][pool]["capacity_types"] = [market, *types]
     return dict(made)
 
 
-def lines(reservation: Reservation, pools: Collection[str]) -> Iterator[str]:
+def lines(reservations: Sequence[Reservation], pools: Collection[str]) -> Iterator[str]:
     """What to add by hand."""
     yield "reservations:"
-    yield f"  - {_entry(reservation)}"
-    for pool in pools:
-        yield f"# and in pools.{pool}.capacity_types, first: {reservation.market}"
+    yield from (f"  - {_entry(each)}" for each in reservations)
+    for market in dict.fromkeys(each.market for each in reservations):
+        yield from (f"# and in pools.{pool}.capacity_types, first: {market}" for pool in pools)
 
 
 def _values(reservation: Reservation) -> dict[str, str]:

@@ -6,7 +6,7 @@ told before the file is touched; and who comes again looks for the block before 
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -21,12 +21,10 @@ from tidegate.core.model.cluster import Cluster, Reservation
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.errors import BadConfig, Permanent, TidegateError, Transient
 from tidegate.ports import Clock
-from tidegate.wire.added_reservation import lines, meant, with_reservation
+from tidegate.wire.added_reservation import lines, meant, with_reservations
 from tidegate.wire.config import load_cluster, parse_cluster, parse_deployed
+from tidegate.wire.problems import and_
 from tidegate.wire.yaml_file import read_text
-
-# Stands for a block that does not exist yet.
-NOT_YET = "cr-00000000000000000"
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class Purchase:
     def make(self) -> None:
         """Errors: BadConfig, Throttled, NotAuthorized; the sentence says what was bought."""
         bought = self._known()
-        if bought is None:
+        if not bought:
             offer = self._offer()
             self._would_be_right(offer)
             if not self.approve(f"buy {title(offer)}; it cannot be given back"):
@@ -57,25 +55,31 @@ class Purchase:
         self._write(bought)
         self._finish(bought)
 
-    def _known(self) -> Reservation | None:
-        """What an earlier purchase of this offer gave; None: there was none."""
+    def _known(self) -> Sequence[Reservation]:
+        """What an earlier purchase of this offer gave; (): there was none."""
         note = self._own_note()
-        if isinstance(note.get("bought"), dict):
-            reservation = _noted(note["bought"], self._note.path)
-            self.tell(f"{reservation.id} was bought before: nothing is bought now")
-            return reservation
+        if bought := _noted(note, self._note.path):
+            return self._known_already(bought)
         if found := self._held():
             return found
         self._note.settle(note, self.offer_id, self.clock.now_s())
-        return None
+        return ()
 
-    def _held(self) -> Reservation | None:
-        """A block that EC2 shows as bought by this offer."""
-        for each in self.blocks.holdings():
-            if each.offer_id == self.offer_id and not each.state.is_lost:
-                self.tell(f"{each.reservation.id} was bought before: nothing is bought now")
-                return each.reservation
-        return None
+    def _held(self) -> Sequence[Reservation]:
+        """What EC2 shows as bought by this offer."""
+        return self._known_already(
+            [
+                each.reservation
+                for each in self.blocks.holdings()
+                if each.offer_id == self.offer_id and not each.state.is_lost
+            ]
+        )
+
+    def _known_already(self, bought: Sequence[Reservation]) -> Sequence[Reservation]:
+        if bought:
+            was = "was" if len(bought) == 1 else "were"
+            self.tell(f"{named(bought)} {was} bought before: nothing is bought now")
+        return bought
 
     def _own_note(self) -> dict[str, object]:
         """Errors: BadConfig, the note is of another purchase, which is not finished."""
@@ -83,16 +87,16 @@ class Purchase:
         other = note.get("offer")
         if other in (None, self.offer_id):
             return note
-        if isinstance(note.get("bought"), dict):
-            bought = _noted(note["bought"], self._note.path)
-            named = {each.id for each in load_cluster(self.file).cluster.reservations}
-            if bought.id in named and self._is_shown(bought):
+        if bought := _noted(note, self._note.path):
+            ours = {each.id for each in load_cluster(self.file).cluster.reservations}
+            if all(each.id in ours for each in bought) and self._is_shown(bought):
                 self._note.forget()
                 return {}
         raise self._note.unfinished(note)
 
-    def _is_shown(self, of: Reservation) -> bool:
-        return any(each.reservation.id == of.id for each in self.blocks.holdings())
+    def _is_shown(self, bought: Sequence[Reservation]) -> bool:
+        shown = {each.reservation.id for each in self.blocks.holdings()}
+        return all(each.id in shown for each in bought)
 
     def _offer(self) -> BlockOffer:
         """As EC2 offers it now. Errors: BadConfig, it is gone, or its price is another."""
@@ -121,16 +125,16 @@ class Purchase:
         """Errors: BadConfig, the file would be refused with the block in it, or is read-only."""
         if not self.file.stat().st_mode & 0o222:
             raise BadConfig(f"{self.file} is read-only: make it writable; nothing was bought")
-        reservation = offer.reservation(NOT_YET)
-        text, pools = read_text(self.file), self._pools(reservation)
+        coming = offer.unnamed()
+        text, pools = read_text(self.file), self._pools(coming)
         try:
-            parse_deployed(json.dumps(meant(text, reservation, pools)), str(self.file))
+            parse_deployed(json.dumps(meant(text, coming, pools)), str(self.file))
         except BadConfig as error:
             raise BadConfig(f"with the block {error}\nnothing was bought") from error
-        if with_reservation(text, reservation, pools) is None:
+        if with_reservations(text, coming, pools) is None:
             self.tell(f"{self.file} cannot be edited safely: its lines will be told instead")
 
-    def _buy(self, offer: BlockOffer) -> Reservation:
+    def _buy(self, offer: BlockOffer) -> Sequence[Reservation]:
         self._note.claim({"offer": offer.offer_id, "at_s": self.clock.now_s()})
         try:
             # Another one may have answered the question sooner, and finished since.
@@ -155,28 +159,32 @@ class Purchase:
             raise BadConfig(
                 f"EC2 sold {offer.offer_id} to somebody else, nothing was bought: {bought.said}"
             )
-        self.tell(f"bought {bought.reservation.id}: {title(offer)}; EC2 says {bought.state}")
-        note = {"offer": offer.offer_id, "bought": asdict(bought.reservation)}
+        told = [each.reservation for each in bought]
+        self.tell(f"bought {named(told)}: {title(offer)}; EC2 says {bought[0].state}")
+        note = {"offer": offer.offer_id, "bought": [asdict(each) for each in told]}
         replace_text(self._note.path, json.dumps(note))
-        return bought.reservation
+        return told
 
-    def _write(self, of: Reservation) -> None:
+    def _write(self, bought: Sequence[Reservation]) -> None:
         file = load_cluster(self.file)
-        pools = self._pools(of)
-        if of.id in {each.id for each in file.cluster.reservations}:
-            self.tell(f"{self.file} names {of.id} already")
-        elif (made := with_reservation(read_text(self.file), of, pools)) is None:
-            self.tell("\n".join((f"add this to {self.file}:", *lines(of, pools))))
+        pools = self._pools(bought)
+        ours = {each.id for each in file.cluster.reservations}
+        new = [each for each in bought if each.id not in ours]
+        if not new:
+            self.tell(f"{self.file} names {named(bought)} already")
+        elif (made := with_reservations(read_text(self.file), new, pools)) is None:
+            self.tell("\n".join((f"add this to {self.file}:", *lines(new, pools))))
         else:
             parse_cluster(made, str(self.file))
             replace_text(self.file, made)
-            self.tell(f"{self.file}: {of.id} stands in reservations now")
+            stands = "stands" if len(new) == 1 else "stand"
+            self.tell(f"{self.file}: {named(new)} {stands} in reservations now")
         self.tell(f"its nodes can be launched after: npx cdk deploy tidegate-{file.cluster.name}")
 
-    def _finish(self, of: Reservation) -> None:
+    def _finish(self, bought: Sequence[Reservation]) -> None:
         """The note stays for whoever comes again before EC2 shows the block."""
         try:
-            is_shown = self._is_shown(of)
+            is_shown = self._is_shown(bought)
         except TidegateError:
             is_shown = False
         if said := self._note.keep_until_shown(is_shown=is_shown):
@@ -186,16 +194,30 @@ class Purchase:
     def _note(self) -> Note:
         return Note.beside(self.file)
 
-    def _pools(self, of: Reservation) -> list[str]:
-        return pools_for(load_cluster(self.file).cluster, of)
+    def _pools(self, bought: Sequence[Reservation]) -> list[str]:
+        return pools_for(load_cluster(self.file).cluster, bought[0])
 
 
-def _noted(said: object, note: Path) -> Reservation:
-    """The block of a purchase that was made. Errors: BadConfig, the note was changed."""
+def named(bought: Sequence[Reservation]) -> str:
+    """All of one purchase."""
+    return and_([each.id for each in bought])
+
+
+def _noted(note: Mapping[str, object], path: Path) -> Sequence[Reservation]:
+    """What a purchase of the note gave; (): nobody knows. Errors: BadConfig, it was changed.
+
+    Version 0.1 noted a single one.
+    """
+    said = note.get("bought")
+    if not isinstance(said, dict | list):
+        return ()
     try:
-        return TypeAdapter(Reservation).validate_python(said)
+        found = TypeAdapter(list[Reservation]).validate_python(
+            [said] if isinstance(said, dict) else said
+        )
     except ValidationError as error:
-        raise BadConfig(f"{note}: no block is to be read from it") from error
+        raise BadConfig(f"{path}: no block is to be read from it") from error
+    return found
 
 
 def pools_for(cluster: Cluster, of: Reservation) -> list[str]:

@@ -34,7 +34,10 @@ def price(offer: BlockOffer) -> str:
 
 def title(offer: BlockOffer) -> str:
     """What, where, when and for how much."""
-    what = f"{offer.count} x {offer.instance_type} in {offer.zone}"
+    what = f"{offer.count} x {offer.instance_type}"
+    if offer.ultraservers:
+        what = f"{offer.ultraservers} x {offer.ultraserver} ({what})"
+    what = f"{what} in {offer.zone}"
     lasts = span(offer.ends_at_s - offer.starts_at_s)
     return f"{what}, {lasts} from {day(offer.starts_at_s)}, {price(offer)}"
 

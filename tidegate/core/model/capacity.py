@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from tidegate.core.model.cluster import Reservation
-from tidegate.core.model.ec2 import Market
+from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.frozen import frozen
 
 # On a block that was bought for a cluster: as what it was offered.
@@ -21,7 +21,8 @@ class BlockOffer:
     """A Capacity Block as EC2 offers it. `fee`: all of its price, paid when it is bought.
 
     `asked_days`: the duration that was asked for; EC2 offers what ends at its hour of the day.
-    `unusable`: why our nodes cannot be launched into it, "": they can.
+    `unusable`: why our nodes cannot be launched into it, "": they can. `ultraservers`: as many of
+    these (`ultraserver`) have its instances, and each is a block; 0: it is of single instances.
     """
 
     offer_id: str
@@ -34,6 +35,8 @@ class BlockOffer:
     currency: str
     asked_days: int = 0
     unusable: str = ""
+    ultraserver: str = ""
+    ultraservers: int = 0
 
     @property
     def usd(self) -> float | None:
@@ -44,17 +47,28 @@ class BlockOffer:
     def hours(self) -> float:
         return (self.ends_at_s - self.starts_at_s) / 3600.0
 
-    def reservation(self, reservation_id: str) -> Reservation:
-        """What it is once it was bought."""
-        return Reservation(
-            reservation_id,
-            self.instance_type,
-            self.zone,
-            self.count,
-            Market.CAPACITY_BLOCK,
-            self.starts_at_s,
-            self.ends_at_s,
+    @property
+    def offering(self) -> Offering:
+        return Offering(self.instance_type, self.zone, Market.CAPACITY_BLOCK)
+
+    def reservations(self, *ids: str) -> tuple[Reservation, ...]:
+        """What it is once it was bought: its instances in as many equal parts."""
+        return tuple(
+            Reservation(
+                each,
+                self.instance_type,
+                self.zone,
+                self.count // len(ids),
+                Market.CAPACITY_BLOCK,
+                self.starts_at_s,
+                self.ends_at_s,
+            )
+            for each in ids
         )
+
+    def unnamed(self) -> tuple[Reservation, ...]:
+        """The same before EC2 has given them ids."""
+        return self.reservations(*(f"cr-{n:017x}" for n in range(max(self.ultraservers, 1))))
 
 
 class BlockState(StrEnum):
@@ -104,7 +118,8 @@ class Holding:
 
     `offer_id`: as what a block was bought for this cluster, "": it was not. `free`: how many more
     instances it takes now; None: EC2 does not say. `unusable`: why no launch of ours may go into
-    it, "": one may.
+    it, "": one may. `is_launchable`: EC2 takes launches into it now, which it says of UltraServers
+    alone.
     """
 
     reservation: Reservation
@@ -112,6 +127,7 @@ class Holding:
     offer_id: str = ""
     free: int | None = None
     unusable: str = ""
+    is_launchable: bool = True
 
     @property
     def is_over(self) -> bool:

@@ -76,6 +76,8 @@ def _odd(named: Reservation, holding: Holding | None, beside: Sequence[str], now
             f"EC2 says that {name} is {holding.state}, which begins {begins} by the file: it is"
             " tried again by itself, nodes come when it is active"
         )
+    if holding.state.gives_nodes and not holding.is_launchable:
+        return f"EC2 takes no launches into {name} now (unlaunchable): it is tried again by itself"
     has = holding.reservation.count
     if holding.state.gives_nodes and has < named.count:
         many = "1 instance" if has == 1 else f"{has} instances"

@@ -164,7 +164,8 @@ def _followed(each: Reservation, shown: Reservation | None, lost: Collection[str
     if shown is None:
         return each
     ends_at_s = each.ends_at_s if shown.ends_at_s is None else shown.ends_at_s
-    return replace(each, count=min(each.count, shown.count), ends_at_s=ends_at_s)
+    count = min(each.count, shown.count)
+    return replace(each, count=count, ends_at_s=ends_at_s, block=shown.block)
 
 
 def _gives(holding: Holding, named: Reservation) -> bool:

@@ -53,7 +53,7 @@ class WhatIf:
         ends_s = offer.ends_at_s - self.now_s
         bought = with_offer(self.cluster, offer)
         world = self._play(bought, is_refusing=True, patience_s=ends_s)
-        on = offer.reservation("").offering
+        on = offer.offering
         inside = [place for place, run in enumerate(world.runs) if run.first_on == on]
         waiting = [place for place in inside if place in self.queue.waiting]
         work = [world.runs[place].job for place in inside]
@@ -112,7 +112,6 @@ class WhatIf:
 
 def with_offer(cluster: Cluster, offer: BlockOffer) -> Cluster:
     """The cluster once the offer was bought and its file says so."""
-    reservation = offer.reservation(offer.offer_id)
 
     def using(pool: Pool) -> Pool:
         types = {each.name for each in pool.instance_types}
@@ -124,8 +123,8 @@ def with_offer(cluster: Cluster, offer: BlockOffer) -> Cluster:
     return replace(
         cluster,
         pools=tuple(map(using, cluster.pools)),
-        reservations=(*cluster.reservations, reservation),
-        prices={**cluster.prices, reservation.offering: 0.0},
+        reservations=(*cluster.reservations, *offer.unnamed()),
+        prices={**cluster.prices, offer.offering: 0.0},
     )
 
 
