@@ -16,6 +16,7 @@ from tidegate.wire.config import ClusterFile
 from tidegate.wire.hooks import Hook as FileHook
 from tidegate.wire.login import LoginKind
 from tidegate.wire.node_models import HEAD_OS, GpuModel
+from tidegate.wire.places import is_local_zone
 from tidegate.wire.topology_rules import tells_place
 from userdata.containers import Containers
 from userdata.directory import Directory, asked
@@ -241,8 +242,13 @@ def _shared(file: ClusterFile, names: SharedNames) -> Shared:
         for each in file.file_systems
         if each.kind != "lustre"
     )
+    has_local_zone = any(map(is_local_zone, file.all_zones))
     return Shared(
-        names.file_system_id, file.shared_dir, lustre=names.lustre, file_systems=tuple(more)
+        names.file_system_id,
+        file.shared_dir,
+        lustre=names.lustre,
+        file_systems=tuple(more),
+        efs_zone=file.head_zone if has_local_zone else "",
     )
 
 

@@ -10,6 +10,7 @@ from constructs import Construct, IDependable
 from cdk.vpc import Vpc
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.login import ONLY_KIND, LoginKind
+from tidegate.wire.places import is_local_zone
 
 ALL_PORTS = (0, 65535)
 EVERYWHERE = "0.0.0.0/0"
@@ -86,7 +87,10 @@ class Network(Construct):
             self._own.keep(zone)
 
     def mount(self, file_system_id: str) -> Sequence[IDependable]:
-        """Make the file system reachable from every subnet; what must be there before a mount."""
+        """Make the file system reachable from every subnet; what must be there before a mount.
+
+        From a Local Zone, where EFS has no mount targets, by that of the head's zone.
+        """
         return [
             efs.CfnMountTarget(
                 self,
@@ -96,6 +100,7 @@ class Network(Construct):
                 security_groups=[self.file_group_id],
             )
             for zone, subnet_id in self.subnets.items()
+            if not is_local_zone(zone)
         ]
 
     def _interface_endpoints(self, file: ClusterFile) -> None:

@@ -108,7 +108,8 @@ class Shared:
     `lustre`: those of FSx for Lustre: HOST@tcp:/NAME, directory, options. `file_systems`: more of
     others: efs, nfs, s3files or s3, source, directory, options.
     `wait_s`: how long a mount may take; the name of a mount target that was just made
-    resolves only after minutes. `helper_url`: where AWS's packages of the mount helper are,
+    resolves only after minutes. `efs_zone`: whose mount target nodes in Local Zones use, "": there
+    are none. `helper_url`: where AWS's packages of the mount helper are,
     `neuron_url`: those of the Neuron driver. `cuda_url`: NVIDIA's for Amazon Linux 2023.
     `lustre_url` and `lustre_key_url`: AWS's packages of Lustre's client for Ubuntu, and their key.
     """
@@ -118,6 +119,7 @@ class Shared:
     access_point_id: str = ""
     lustre: tuple[tuple[str, str, str], ...] = ()
     file_systems: tuple[tuple[str, str, str, str], ...] = ()
+    efs_zone: str = ""
     wait_s: int = 300
     helper_url: str = "https://amazon-efs-utils.aws.com"
     neuron_url: str = "https://apt.repos.neuron.amazonaws.com"
@@ -141,6 +143,7 @@ class Shared:
         for each in self.file_systems:
             check_each("file_systems", each[:3], WORD)
             check("options of file_systems", each[3], OPTIONAL_WORD)
+        check("efs_zone", self.efs_zone, OPTIONAL_WORD)
         if self.access_point_id:
             check("access_point_id", self.access_point_id, WORD)
         check_positive("wait_s", self.wait_s)

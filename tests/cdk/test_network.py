@@ -264,3 +264,22 @@ def test_there_is_no_instance_connect_endpoint_unless_asked_for(dev: Stack):
 
 def test_there_are_no_flow_logs_unless_asked_for(dev: Stack):
     assert not dev.all("AWS::EC2::FlowLog")
+
+
+def test_a_local_zone_has_no_mount_target_and_its_nodes_are_told_which_to_use(tmp_path):
+    """EFS makes none there: the deployment would be rolled back."""
+    zone = "us-east-1-dfw-2a"
+    pools = dev_file()["pools"]
+    for pool in pools.values():
+        pool["zones"] = ["us-east-1a"]
+    pools["t4"]["zones"] = [zone, "us-east-1a"]
+    subnets = {"us-east-1a": "subnet-0a1b2c3d", zone: "subnet-0a1b2c40"}
+
+    made = cluster(tmp_path, network={**NETWORK, "subnets": subnets}, pools=pools)
+
+    (target,) = made.all("AWS::EFS::MountTarget")
+    assert target["SubnetId"] == "subnet-0a1b2c3d"
+    (head,) = made.all("AWS::EC2::Instance")
+    assert head["SubnetId"] == "subnet-0a1b2c3d"
+    data = made.named("NodesPoolt4", "AWS::EC2::LaunchTemplate")["LaunchTemplateData"]
+    assert "\nEFS_ZONE=us-east-1a\n" in json.dumps(data).replace("\\n", "\n")

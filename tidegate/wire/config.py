@@ -37,6 +37,7 @@ from tidegate.wire.monitoring import MonitoringModel
 from tidegate.wire.node_models import DLAMI, OS_OF_IMAGE, OWN_IMAGE, GpuModel, SoftwareModel
 from tidegate.wire.notes import notes
 from tidegate.wire.notifications_model import NotificationsModel
+from tidegate.wire.places import is_local_zone
 from tidegate.wire.pool_models import PoolModel
 from tidegate.wire.problems import Place, Problem, problems_of, refusal
 from tidegate.wire.report_model import ReportModel
@@ -163,7 +164,8 @@ class ClusterFile:
     @property
     def head_zone(self) -> str:
         """The availability zone of the head and of its data volume."""
-        return self.head.zone or self.zones[0]
+        of_pools = (each for each in self.zones if not is_local_zone(each))
+        return self.head.zone or next(of_pools, self.zones[0])
 
     @property
     def all_zones(self) -> tuple[str, ...]:

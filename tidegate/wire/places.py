@@ -1,5 +1,7 @@
 """What AWS and Linux have for their own: regions that exist, folders that are taken, head types."""
 
+import re
+
 from tidegate.core.model.ultraservers import is_in_ultraserver
 from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.problems import did_you_mean
@@ -46,6 +48,11 @@ SYSTEM_DIRS = frozenset(
 OWN_DIR = "/opt/tidegate"
 # Over these nothing may be mounted, below them something may.
 WHOLE_DIRS = frozenset({"/home", "/opt", "/srv", "/media", "/mnt"})
+
+
+def is_local_zone(zone: str) -> bool:
+    """Whether it is one beside a region, like us-east-1-dfw-2a, and no Availability Zone."""
+    return re.fullmatch(r"[a-z]+(-[a-z]+)+-[0-9][a-z]", zone) is None
 
 
 def region(value: str) -> str:

@@ -18,7 +18,7 @@ from tidegate.wire.kept_rules import KEPT_RULES
 from tidegate.wire.monitoring import remote_write_problems
 from tidegate.wire.partition_rules import PARTITION_RULES
 from tidegate.wire.parts import Parts, parts_of
-from tidegate.wire.places import REGIONS
+from tidegate.wire.places import REGIONS, is_local_zone
 from tidegate.wire.pool_models import LimitsModel, PoolModel
 from tidegate.wire.prices import OnDemandPrice, on_demand_price, price_usd_per_hour
 from tidegate.wire.problems import Place, Problem, and_, did_you_mean
@@ -107,13 +107,21 @@ def _zones(parts: Parts) -> Iterator[Problem]:
     for name, pool in parts.pools.items():
         for index, zone in enumerate(pool.zones):
             places[("pools", name, "zones", index)] = zone
+    of_pools = [zone for place, zone in places.items() if place[0] == "pools"]
+    is_beside = bool(of_pools) and all(map(is_local_zone, of_pools))
+    has_head = parts.head and parts.existing and not parts.existing.head
+    if is_beside and has_head and parts.head and not parts.head.zone:
+        text = "missing: all pools are in local zones, where EFS has no mount target"
+        yield Problem(("head", "zone"), f"{text}; name a zone of the region's own")
     for place, zone in places.items():
         if parts.region and not _is_in_region(zone, parts.region):
             why = _one_region(zone) if place[0] == "pools" else ""
             yield Problem(place, f"{zone} is not a zone of {parts.region}{why}")
         elif subnets is not None and zone not in subnets:
             yield Problem(place, f"{zone} has no subnet in network.subnets")
-        elif parts.region and subnets is None and not zone.removeprefix(parts.region).isalpha():
+        elif place[0] in ("head", "login") and is_local_zone(zone):
+            yield Problem(place, f"{zone} is a local zone, where EFS has no mount target")
+        elif parts.region and subnets is None and is_local_zone(zone):
             yield Problem(place, f"{zone} is a local zone: it needs a subnet in network.subnets")
 
 
