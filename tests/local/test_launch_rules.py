@@ -264,7 +264,7 @@ def test_an_instance_may_be_listed_later_than_it_was_launched(
 def test_instances_of_ultraservers_are_launched_into_their_block_alone(
     cloud: LocalCloud, names: CloudNames
 ) -> None:
-    name = "p6e-gb200.36xlarge"
+    name = "trn2u.48xlarge"
     into = {
         "InstanceMarketOptions": {"MarketType": "capacity-block"},
         "CapacityReservationSpecification": {
