@@ -73,7 +73,10 @@ def whole(text: str, page: str) -> dict[str, Any]:
         found["partitions"] = {name: {"pools": list(found["pools"])} for name in PARTITIONS}
         found["partitions"]["gpu"]["default"] = True
     else:
-        found["partitions"] = {**said["partitions"], "rest": {"pools": list(found["pools"])}}
+        # Pools of one architecture have to be in partitions of their own.
+        placed = {pool for each in said["partitions"].values() for pool in each["pools"]}
+        rest = [name for name in found["pools"] if name not in placed]
+        found["partitions"] = {**said["partitions"], "rest": {"pools": rest}}
     if "idle_check" in said:
         found["idle_check"] = {**CHECK, **said["idle_check"]}
     return found
