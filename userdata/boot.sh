@@ -89,6 +89,8 @@ give_up() {
     tail=$(tail -n 3 "$LOG_DIR/$1.log" 2>/dev/null | tr '\n' ' ')
     ! is_full || tail="the root disk is full: it needs more GiB (root_gib), or less on it. $tail"
     console "stage $1 failed (exit $2): $tail"
+    # Of a node that takes jobs by now they go on; its unit tries again.
+    [[ $ROLE != node || ! -e $RUN_DIR/ready ]] || exit 1
     put_event BootstrapFailed "\"stage\": $(quoted "$1"), \"tail\": $(quoted "$tail")" || true
     if [[ $ROLE == node ]]; then
         systemctl poweroff
@@ -189,7 +191,9 @@ main() {
     run_all
     trap - EXIT
     tell_time 'ready after' "$boot_started_ms"
-    if [[ $ROLE == node ]]; then
+    : >"$RUN_DIR/ready"
+    # It is not loaded any more where this is not the first run since the machine came up.
+    if [[ $ROLE == node ]] && systemctl is-active --quiet tidegate-dead-man.timer; then
         systemctl stop tidegate-dead-man.timer
     fi
     put_event NodeReady "\"stages\": [$(paste -sd, "$LOG_DIR/stages.jsonl")]" || true

@@ -2,13 +2,11 @@
 
 Knows what the bootstrap and its units use: ExecStart, User, EnvironmentFile, drop-ins,
 ConditionPathExists, RuntimeDirectory, StateDirectory, Restart, Type simple, forking and oneshot,
-RemainAfterExit, PartOf, Limit..., and WantedBy, After and Before between enabled units. A timer is
-the same as its service. A unit's output goes to /var/log/units/UNIT.log. Two verbs are for
-process 1: `boot` and `shut-down`.
+RemainAfterExit, PartOf, Limit..., and WantedBy, After and Before of enabled units. A timer is its
+service. A unit's output goes to /var/log/units/UNIT.log. `boot` and `shut-down` are process 1's.
 
-A boot asks ten times, so nothing is imported here that takes longer than all the rest: with
-`pathlib`, `re`, `shlex` and `subprocess` a start takes three times as long. Who asks has its own
-PATH, so this may run on the system's Python.
+A boot asks ten times: with `pathlib`, `re`, `shlex` and `subprocess` a start takes three times as
+long. Who asks has its own PATH, so this may run on the system's Python.
 """
 
 import os
@@ -18,13 +16,13 @@ import signal
 import sys
 import time
 
-UNIT_DIRS = ("/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system")
+TRANSIENT = "/run/systemd/transient"
+UNIT_DIRS = ("/etc/systemd/system", TRANSIENT, "/usr/lib/systemd/system")
 WANTS = "/etc/systemd/system/multi-user.target.wants"
 STATE = "/run/units"
 STOP_PATIENCE_S = 5.0  # systemd's DefaultTimeoutStopSec is 90 s
 POWER_OFF = signal.SIGRTMIN + 4
-# What systemd gives a service that asks for nothing.
-LIMITS = {"NOFILE": "1024:524288", "MEMLOCK": "8388608"}
+LIMITS = {"NOFILE": "1024:524288", "MEMLOCK": "8388608"}  # of who asks for nothing
 
 
 def names_in(folder: str, suffix: str) -> list[str]:
@@ -141,9 +139,7 @@ def make_folders(unit: dict[str, list[str]], user: pwd.struct_passwd) -> None:
 
 def limits(unit: dict[str, list[str]]) -> dict[int, tuple[int, int]]:
     """The limits of a unit's processes: Limit...=SOFT:HARD, or one number for both."""
-    asked = LIMITS | {
-        key[5:]: unit[key][-1] for key in unit if key.startswith("Limit") and unit[key]
-    }
+    asked = LIMITS | {k[5:]: v[-1] for k, v in unit.items() if k.startswith("Limit") and v}
     found = {}
     for word, value in asked.items():
         parts = [sys.maxsize if n == "infinity" else int(n) for n in value.split(":")]
@@ -199,7 +195,7 @@ def become(name: str, unit: dict[str, list[str]], user: pwd.struct_passwd) -> No
 
 
 def ended(pid: int) -> int:
-    """Wait for a child to end; its exit code, negative for a signal."""
+    """Its exit code, negative for a signal."""
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
@@ -285,6 +281,7 @@ def stop(name: str) -> int:
         time.sleep(0.01)
         if time.monotonic() > deadline_s:
             signal_to(pid_file, signal.SIGKILL)
+    remove(f"{TRANSIENT}/{name}.service")  # is unloaded as it ends
     return 0
 
 
@@ -354,8 +351,7 @@ def boot() -> int:
     starting: dict[int, str] = {}
     while order.is_active():
         for name in order.get_ready():
-            words = ["systemctl", "start", name, "--at-boot"]
-            starting[os.spawnvp(os.P_NOWAIT, words[0], words)] = name
+            starting[os.spawnlp(os.P_NOWAIT, *["systemctl"] * 2, "start", name, "--at-boot")] = name
         order.done(starting.pop(os.wait()[0]))
     return 0
 
@@ -392,6 +388,10 @@ def main() -> int:
     if "--no-block" in sys.argv and os.fork():
         return 0
     for name in units:
+        files = (f"{folder}/{name}.service" for folder in UNIT_DIRS)
+        if verb == "stop" and not is_active(name) and not any(map(os.path.exists, files)):
+            print(f"Failed to stop {name}: Unit {name} not loaded.", file=sys.stderr)
+            return 5
         code = (stop(name) if verb != "start" else 0) or (start(name) if verb != "stop" else 0)
         if code:
             sys.exit(f"Job for {name}.service failed (exit {code}).")

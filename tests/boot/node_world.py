@@ -325,14 +325,21 @@ def killed(stage: Stage, head: Machine, moments_s: list[float]) -> dict[str, Any
     is_ready = wait_for(lambda: READY in machine.console.read_text())
     before = digests(machine)
     again = machine.run(["/opt/tidegate/boot/boot.sh"])
+    stages = machine.run(["cat", "/var/log/tidegate/stages.jsonl"]).stdout
+    is_changed = digests(machine) != before
+    health = "/opt/tidegate/boot/stages/health.sh"
+    machine.run(["sh", "-c", f"echo 'check() {{ exit 78; }}' >>{health}"])
+    failed = machine.run(["/opt/tidegate/boot/boot.sh"]).returncode
     found = {
         "is_ready": is_ready,
         "state": show_nodes(head).get(node, {}).get("State", ""),
         "munged": machine.run(["pgrep", "-c", "-x", "munged"]).stdout.strip(),
         "slurmd": machine.run(["pgrep", "-c", "-x", "slurmd"]).stdout.strip(),
         "again": again.returncode,
-        "changed": digests(machine) != before,
-        "stages": machine.run(["cat", "/var/log/tidegate/stages.jsonl"]).stdout,
+        "changed": is_changed,
+        "stages": stages,
+        "failed": failed,
+        "stays": show_nodes(head).get(node, {}).get("State", "") if machine.is_alive else "off",
         "console": machine.console.read_text(),
     }
     stage.world.power_off(node)

@@ -1,4 +1,4 @@
-"""Nodes with faults, each with its end; a boot that is killed again and again; second runs.
+"""Nodes with faults, each with its end.
 
 node_world.py runs in namespaces and says what happened; the tests look at that.
 """
@@ -26,7 +26,6 @@ from userdata.render import node_bundle
 
 WHY_NOT = can_enter()
 pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=f"real path: {WHY_NOT}")
-KILLS = 50
 
 type Seen = dict[str, Any]
 
@@ -38,12 +37,6 @@ def world(*words: str) -> Any:
 @pytest.fixture(scope="module")
 def seen() -> Seen:
     found: Seen = world("faults")
-    return found
-
-
-@pytest.fixture(scope="module")
-def killed() -> list[Seen]:
-    found: list[Seen] = world("kills", str(KILLS))
     return found
 
 
@@ -377,24 +370,3 @@ def test_a_node_that_was_rebooted_has_all_that_it_had(seen, name):
 def test_a_package_that_is_missing_is_named_and_keeps_no_other_away(seen):
     assert "not installed: mdadm" in seen["package_missing"]["log"]
     assert "amazon-efs-utils" not in seen["package_missing"]["log"]
-
-
-def test_a_boot_that_is_killed_at_any_moment_gets_ready_when_started_again(killed):
-    for node in killed:
-        assert node["is_ready"], node["console"]
-        assert node["state"] == "IDLE+DYNAMIC_NORM"
-        assert (node["munged"], node["slurmd"]) == ("1", "1")
-
-
-def test_a_second_run_changes_nothing(killed):
-    for node in killed:
-        assert node["again"] == 0, node["console"][-2000:]
-        assert not node["changed"]
-        how = {row["stage"]: row["how"] for row in map(json.loads, node["stages"].splitlines())}
-        assert {name for name, way in how.items() if way == "apply"} <= {
-            "gpu",
-            "health",
-            "health_watch",
-            "spot",
-            "orphan",
-        }

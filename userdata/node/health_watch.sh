@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # needs: slurmd
 # wait_s: 120
+# time_limit_s: 120
 # Goes on looking at the node's health while jobs run: see health-watch.sh.
 
 readonly UNIT=/etc/systemd/system/tidegate-health-watch.service

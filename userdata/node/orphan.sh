@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # needs: slurmd
 # wait_s: 120
+# time_limit_s: 120
 # Watches whether the head is there, see head-watch.sh.
 
 readonly POLL_S=30
