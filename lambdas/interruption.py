@@ -30,8 +30,8 @@ def on_events(made: Function[Interruptions], event: Event) -> Answer:
             if isinstance(each, events.BootFailed):
                 _tell_of_boot(made, each.instance_id, each.plan_id, failed=each.stage)
             elif isinstance(each, events.GpuReset):
-                said = {"instance_id": each.instance_id, "said": each.sentence}
-                made.logger.info("GPU reset", extra={"gpu_reset": said})
+                reset = {"instance_id": each.instance_id, "said": each.sentence}
+                made.logger.info("GPU reset", extra={"gpu_reset": reset})
             elif isinstance(each, events.NodeOrphaned):
                 said = {"instance_id": each.instance_id, "silent_s": each.silent_s}
                 made.logger.info("orphaned", extra={"orphaned": said | {"plan_id": each.plan_id}})

@@ -23,9 +23,8 @@ def run(
     commands.mkdir()
     stubs = {manager: "", "curl": "", "uname": f"echo {machine}"}
     stubs["modinfo"] = f"[ -n '{driver}' ] && echo {driver}"
-    if manager == "apt-get":
-        # /etc/os-release is this machine's.
-        stubs["sed"] = 'case $* in *os-release) echo 2404 ;; *) exec /bin/sed "$@" ;; esac'
+    # /etc/os-release is this machine's.
+    stubs["sed"] = 'case $* in *os-release) echo 2404 ;; *) exec /bin/sed "$@" ;; esac'
     for name, does in stubs.items():
         (commands / name).write_text(f'#!/bin/sh\necho {name} "$@" >>{folder}/calls\n{does}\n')
         (commands / name).chmod(0o755)

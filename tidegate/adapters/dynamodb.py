@@ -16,9 +16,8 @@
     market
     told                        (`notices.py`)
 
-Attributes that conditions or updates touch live beside the body and win over it. Finished
-launches and terminated nodes stay for a week, by which a repeated write is told; a look does not
-read them, since they are not in the index of what is `open`.
+Attributes that conditions or updates touch live beside the body and win over it. Finished launches
+and terminated nodes stay for a week, by which a repeated write is told; looks read what is `open`.
 """
 
 import uuid
@@ -60,6 +59,7 @@ from tidegate.adapters.ledger_items import (
     stamp,
     stamp_attributes,
     stop_update,
+    told_attribute,
     ungating_update,
     unpacked,
 )
@@ -230,10 +230,9 @@ class DynamoLedger:
         return interrupt(self.client, self.table, reclaim_at_s, losses, self.pause)
 
     def note_told(self, told: NodeOrphaned | GpuReset) -> None:
-        is_reset = isinstance(told, GpuReset)
-        said = ("reset_said", told.sentence) if is_reset else ("silent_s", number(told.silent_s))
+        name, value = told_attribute(told)
         with aws_call():
-            self._update(f"node#{told.instance_id}", f"SET {said[0]} = :s", {":s": said[1]})
+            self._update(f"node#{told.instance_id}", f"SET {name} = :s", {":s": value})
 
     def cordon_node(self, instance_id: str, cordon: Cordon) -> bool:
         with aws_call():

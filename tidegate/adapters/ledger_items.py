@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 from tidegate.adapters.aws_errors import cancellation_reasons
 from tidegate.adapters.dynamodb_values import from_dynamodb, to_dynamodb
 from tidegate.core.model.digest import Stamp
+from tidegate.core.model.events import GpuReset, NodeOrphaned
 from tidegate.core.model.ledger import (
     Charge,
     LaunchRecord,
@@ -127,6 +128,15 @@ def node_item(node: NodeRecord) -> Item:
     if node.interruption_loss is not None:
         item["interruption_loss"] = encode(INTERRUPTION_LOSS, node.interruption_loss)
     return item
+
+
+def told_attribute(told: NodeOrphaned | GpuReset) -> tuple[str, Any]:
+    """Where what a node says of itself is noted, and how."""
+    match told:
+        case NodeOrphaned(silent_s=silent_s):
+            return "silent_s", number(silent_s)
+        case GpuReset():
+            return "reset_said", told.sentence
 
 
 def launch_item(record: LaunchRecord) -> Item:

@@ -243,9 +243,11 @@ class SimLedger:
 
     def note_told(self, told: NodeOrphaned | GpuReset) -> None:
         for node in self._known("note_told", [told.instance_id]):
-            is_reset = isinstance(told, GpuReset)
-            noted = {"reset_said": told.sentence} if is_reset else {"silent_s": told.silent_s}
-            self.all_nodes[told.instance_id] = replace(node, **noted)
+            match told:
+                case NodeOrphaned(silent_s=silent_s):
+                    self.all_nodes[told.instance_id] = replace(node, silent_s=silent_s)
+                case GpuReset():
+                    self.all_nodes[told.instance_id] = replace(node, reset_said=told.sentence)
 
     def cordon_node(self, instance_id: str, cordon: Cordon) -> bool:
         with effect(self.faults, "cordon_node"):
