@@ -8,13 +8,15 @@ DescribeCapacityReservations, GetSpotPlacementScores; EC2 user guide, "Capacity 
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from moto.core.responses import ActionResult
 from moto.ec2.exceptions import EC2ClientError
+from moto.ec2.models import ec2_backends
 from moto.ec2.responses import EC2Response
 
 from local.ultra_blocks import sell_ultraservers
@@ -22,6 +24,7 @@ from tidegate.core.model.capacity import BLOCK_INSTANCES_MAX, days_sold
 
 OFFERS_MAX = 6
 INSTANCES = ("InstanceType", "InstanceCount")
+OCCUPYING = ("pending", "running", "stopping")
 
 type Tags = Mapping[str, Sequence[Mapping[str, str]]]
 
@@ -137,7 +140,10 @@ class LocalBlocks:
             for each in self.bought
             if each["CreateDate"] + self.shown_after_s <= now_s
         ]
-        return [*blocks, *self.others]
+        if not (blocks or self.others):
+            return []
+        used = Counter(_reservations_of_instances())
+        return [_with_room(each, used) for each in (*blocks, *self.others)]
 
     def _state(self, block: Mapping[str, Any], now_s: float) -> str:
         if said := self.states.get(block["CapacityReservationId"]):
@@ -156,6 +162,21 @@ class LocalBlocks:
         self.asked.add((*types, count))
         low = 1 if len(types) < 3 else self.scores.get(types, 5)
         return [{"Region": region, "Score": low}]
+
+
+def _reservations_of_instances() -> Iterator[str]:
+    """That of each instance that is there; a stopped one takes no place."""
+    for account in list(ec2_backends.values()):
+        for backend in list(account.values()):
+            for each in list(backend.all_instances()):
+                if each.state in OCCUPYING:
+                    yield getattr(each, "capacity_reservation_id", None) or ""
+
+
+def _with_room(shown: dict[str, Any], used: Mapping[str, int]) -> dict[str, Any]:
+    """How many it still takes, where nobody has said it."""
+    free = shown["TotalInstanceCount"] - used[shown["CapacityReservationId"]]
+    return {"AvailableInstanceCount": free, **shown}
 
 
 def extended_end(model: LocalBlocks, block: Mapping[str, Any]) -> Any:

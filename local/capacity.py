@@ -26,10 +26,13 @@ from moto.ec2.responses.fleets import Fleets
 from moto.ec2.utils import random_fleet_id
 
 from local import launch_rules
+from local.blocks import LocalBlocks
 from local.launch_rules import Asked
+from local.reserved import Held, held_for
 from tidegate.core.model.ec2 import Market, Offering
 
 PLENTY = 1_000_000
+PREPAID = ("capacity-block", launch_rules.RESERVED_CAPACITY)
 
 # Taken here, once: a second installation must not wrap the first one's answer.
 MOTO_ANSWER = Fleets.create_fleet
@@ -55,6 +58,7 @@ class CapacityModel:
     `listed_after_s`: how long an instance is missing in answers of DescribeInstances by filter.
     Source: EC2 developer guide, "Eventual consistency".
     `has_all_types`: each zone sells each type, as where its zones stand for others.
+    `efa_devices`: of the instances that fleets have launched, by id.
     """
 
     dry: set[Offering] = field(default_factory=set)
@@ -64,6 +68,7 @@ class CapacityModel:
     snapshot_gib: dict[str, int] = field(default_factory=dict)
     listed_after_s: float = 0.0
     has_all_types: bool = False
+    efa_devices: dict[str, int] = field(default_factory=dict)
     listed_at_s: dict[str, float] = field(default_factory=dict)
     answers: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
 
@@ -104,7 +109,35 @@ class CapacityFleet(Fleet):
     """A fleet of type `instant` that gets what the model gives, in the order of priorities."""
 
     model: CapacityModel
+    blocks: LocalBlocks
     shortfalls: list[Shortfall]
+
+    def create_on_demand_requests(self, weight_to_add: float) -> None:
+        """Those that go into a reservation say so from then on."""
+        super().create_on_demand_requests(weight_to_add)
+        by_spec: dict[SpotFleetLaunchSpec, list[Any]] = {}
+        for each in self.on_demand_instances:
+            by_spec.setdefault(each["launch_spec"], []).append(each["instance"])
+        for spec, instances in by_spec.items():
+            held = self._held(spec)
+            for instance, name in zip(instances, held.assign(len(instances)), strict=True):
+                instance.capacity_reservation_id = name or None
+                instance.lifecycle = held.lifecycle or None
+
+    def note_devices(self) -> None:
+        """The EFA interfaces that the templates ask for."""
+        made = [(each["instance"], each["launch_spec"]) for each in self.on_demand_instances]
+        made += [(each.instance, each.launch_spec) for each in self.spot_requests]
+        for instance, spec in made:
+            interfaces = self._asked(spec).data.get("NetworkInterfaces") or ()
+            kinds = [str(each.get("InterfaceType", "")) for each in interfaces]
+            self.model.efa_devices[instance.id] = sum(kind.startswith("efa") for kind in kinds)
+
+    @staticmethod
+    def _build_instance_data(
+        instance: Any, lifecycle: str, launch_spec: SpotFleetLaunchSpec | None
+    ) -> dict[str, Any]:
+        return Fleet._build_instance_data(instance, instance.lifecycle or lifecycle, launch_spec)
 
     def get_launch_spec_counts(
         self, weight_to_add: float
@@ -155,7 +188,12 @@ class CapacityFleet(Fleet):
             if spec.subnet_id in self.model.full_subnets:
                 self.shortfalls.append(_no_address(spec))
                 continue
-            count = min(wanted, self.model.room(offering) - used.get(offering, 0))
+            held = self._held(spec)
+            if held.refused and not held.free:
+                self.shortfalls.append(Shortfall(spec, held.refused.code, held.refused.words))
+                continue
+            room = held.free if held.refused else self.model.room(offering)
+            count = min(wanted, room - used.get(offering, 0))
             if count:
                 taken[spec] = count
                 used[offering] = used.get(offering, 0) + count
@@ -179,6 +217,10 @@ class CapacityFleet(Fleet):
             snapshot_gib=self.model.snapshot_gib.get(str(spec.image_id), 0),
             is_fleet=True,
         )
+
+    def _held(self, spec: SpotFleetLaunchSpec) -> Held:
+        data = self._asked(spec).data
+        return held_for(self.blocks, data, str(spec.instance_type), self._zone(spec))
 
     def _zone(self, spec: SpotFleetLaunchSpec) -> str:
         return str(self.ec2_backend.get_subnet(spec.subnet_id).availability_zone)
@@ -257,8 +299,10 @@ def _answer(responder: Fleets, model: CapacityModel) -> ActionResult:
 _installed: list[CapacityModel] = []
 
 
-def install_capacity_model(model: CapacityModel) -> None:
+def install_capacity_model(model: CapacityModel, blocks: LocalBlocks) -> None:
     """Put `model` into moto's EC2, for every server and mock of this process.
+
+    `blocks`: the reservations that launches may go into.
 
     Installing another model later replaces this one. Fleets of other types stay moto's own.
     """
@@ -267,9 +311,13 @@ def install_capacity_model(model: CapacityModel) -> None:
 
     class ModelFleet(CapacityFleet):
         def __init__(self, *args: Any, **kwargs: Any) -> None:
-            self.model = model
+            self.model, self.blocks = model, blocks
             self.shortfalls = []
             super().__init__(*args, **kwargs)
+            asked = self.target_capacity_specification.get("DefaultTargetCapacityType")
+            if asked in PREPAID:  # moto launches nothing then
+                self.create_on_demand_requests(self.target_capacity)
+            self.note_devices()
 
     def create_fleet(self: FleetsBackend, **asked: Any) -> Fleet:
         kind = ModelFleet if asked["fleet_type"] == "instant" else Fleet

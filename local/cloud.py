@@ -85,7 +85,7 @@ class LocalCloud:
         if not _RUNNING:
             _forget_everything()
         _RUNNING.append(self._front)
-        install_capacity_model(self.capacity)
+        install_capacity_model(self.capacity, self.blocks)
         install_prices(self.prices, ZONES)
         install_blocks(self.blocks)
         install_groups(self.blocks)
