@@ -30,12 +30,19 @@ bind_folders() {
     done
 }
 
+# A setting of the kernel that a stage changes is the machine's own: this computer's stays.
+own_settings() {
+    local setting=proc/sys/kernel/yama/ptrace_scope
+    [[ ! -e $setting ]] || { cat "$setting" >run/ptrace_scope && mount --bind run/ptrace_scope "$setting"; }
+}
+
 hostname "$hostname"
 cd "$root"
 mount -t proc proc proc
 mount --rbind /sys sys
 mount -t tmpfs -o mode=755,noexec tmpfs run
 mount -t tmpfs -o mode=1777 tmpfs tmp
+own_settings
 make_devices
 touch run/machine
 bind_folders "$@"

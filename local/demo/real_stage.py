@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +25,7 @@ from local.world import BRIDGE_ADDRESS, World, WorldSettings
 from tidegate.adapters.clock import SystemClock
 from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.adapters.slurm_cli import SlurmCli
-from tidegate.core.model.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG
+from tidegate.core.model.ec2 import CLUSTER_TAG, ROLE_TAG
 from tidegate.core.model.errors import SlurmUnavailable
 from tidegate.wire.config import ClusterFile, load_cluster
 
@@ -42,9 +43,13 @@ class HeadDidNotBoot(Exception):
 
 @dataclass(slots=True)
 class RealStage:
-    """Use it as a context, inside namespaces.enter()."""
+    """Use it as a context, inside namespaces.enter().
+
+    `prepare`: what the local cloud is to have before anything is deployed.
+    """
 
     cluster_file: Path
+    prepare: Callable[[LocalCloud, ClusterFile], None] = lambda cloud, file: None
     name: str = "real Slurm in namespaces, the deployed template in moto"
     chronicle: Chronicle = field(default_factory=Chronicle)
     seen: Seen = field(default_factory=Seen)
@@ -66,8 +71,12 @@ class RealStage:
         stack = f"tidegate-{self.file.cluster.name}"
         assembly = synthesize(self.cluster_file, self.cluster_file.parent / "cdk.out")
         self.world = World(WorldSettings(AWS_PORT, self.file.region)).__enter__()
+        for each in self.file.file_systems:
+            if each.kind == "efs":
+                (self.world.shared_dir.parent / each.source).mkdir(exist_ok=True)
         self.cloud = LocalCloud(BRIDGE_ADDRESS, AWS_PORT)
         self.cloud.start()
+        self.prepare(self.cloud, self.file)
         self._ec2 = self.cloud.observer("ec2")
         self._listing = Listing(
             self._ec2,
@@ -78,7 +87,7 @@ class RealStage:
         )
         self.deployment = deploy(self.cloud, assembly, stack)
         self.hypervisor = Hypervisor(
-            self._ec2, self.world, adjust=_with_short_heartbeat, clients=self.cloud.observer
+            self._ec2, self.world, adjust=self._adjusted, clients=self.cloud.observer
         )
         self.hypervisor.start()
         self.router = Router(self.cloud, on_log=self._logged)
@@ -105,8 +114,20 @@ class RealStage:
     @property
     def head_id(self) -> str:
         """Its instance id."""
-        (found,) = self.deployment.physical_ids("AWS::EC2::Instance")
+        (found,) = self._instances_of("Head")
         return found
+
+    @property
+    def login_ids(self) -> list[str]:
+        """The instance ids of login nodes, in the order of their numbers."""
+        return self._instances_of("Login")
+
+    def _instances_of(self, part: str) -> list[str]:
+        return [
+            physical
+            for name, (kind, physical) in self.deployment.resources.items()
+            if kind == "AWS::EC2::Instance" and name.startswith(part)
+        ]
 
     def now_s(self) -> float:
         return time.time()
@@ -233,12 +254,20 @@ class RealStage:
         found: list[tuple[str, str, str]] = []
         for one in self._listing.now().values():
             tags = {tag["Key"]: tag["Value"] for tag in one.get("Tags", ())}
-            if tags.get(ROLE_TAG) != HEAD_ROLE:
+            if ROLE_TAG not in tags:  # head and login nodes have one
                 market = one.get("InstanceLifecycle", "on-demand")
                 zone = one["Placement"]["AvailabilityZone"]
                 offering = f"{one['InstanceType']}/{zone}/{market}"
                 found.append((one["InstanceId"], offering, one["State"]["Name"]))
         return tuple(sorted(found))
+
+    def _adjusted(self, spec: MachineSpec) -> MachineSpec:
+        """The agent's minute passes faster in a demo; its environment file does not name it."""
+        env = {**spec.env, "TIDEGATE_HEARTBEAT_S": f"{HEARTBEAT_S:g}"}
+        devices = _efa(self.cloud.capacity.efa_devices.get(spec.instance_id, 0))
+        mounts = _mount_helpers() if self.file.file_systems else {}
+        files = {**spec.files, **_fabric_manager(), **devices, **mounts}
+        return replace(spec, env=env, files=files)
 
     def _wait_for_the_head(self) -> None:
         """Until slurmctld answers in it."""
@@ -278,10 +307,21 @@ class RealStage:
             assert done.returncode == 0, done.stderr
 
 
-def _with_short_heartbeat(spec: MachineSpec) -> MachineSpec:
-    """The agent's minute passes faster in a demo; its environment file does not name it."""
-    env = {**spec.env, "TIDEGATE_HEARTBEAT_S": f"{HEARTBEAT_S:g}"}
-    return replace(spec, env=env, files={**spec.files, **_fabric_manager()})
+def _efa(devices: int) -> dict[str, str]:
+    """For machines with so many EFA devices: what lspci lists, and libfabric's own tool."""
+    if not devices:
+        return {}
+    return {
+        "/etc/local-efa": "".join(f"{number}\n" for number in range(devices)),
+        "/usr/bin/fi_info": (LOCAL_BIN / "fi_info").read_text(),
+    }
+
+
+def _mount_helpers() -> dict[str, str]:
+    """Of file systems beside the shared one, which is EFS."""
+    helper, modinfo = ((LOCAL_BIN / name).read_text() for name in ("mount.other", "modinfo"))
+    kinds = ("nfs", "lustre", "s3files")
+    return {f"/usr/sbin/mount.{kind}": helper for kind in kinds} | {"/usr/sbin/modinfo": modinfo}
 
 
 def _fabric_manager() -> dict[str, str]:
