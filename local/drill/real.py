@@ -17,7 +17,7 @@ from tidegate.wire.digest import decode_digest
 
 def write_drill_file(folder: Path) -> Path:
     """The sandbox's cluster, with accounting."""
-    written, _ = write_sandbox_file(folder, None)
+    written = write_sandbox_file(folder, None).path
     made: dict[str, Any] = yaml.safe_load(written.read_text())
     made["name"] = "drill"
     made["slurm"]["accounting"] = True

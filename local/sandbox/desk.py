@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from local.demo.real_stage import HeadDidNotBoot, RealStage
+from local.demo.real_stage import RealStage
 from local.namespaces import WORLD_DIR
 from local.sandbox.answers import REPOSITORY, NotDone, environment, invoking, later, reclaim
 
@@ -46,9 +46,9 @@ class Desk:
             shutil.copy(BIN / "on-head", self.folder / "bin" / name)
         for name in ("reclaim", "console", "later"):
             shutil.copy(BIN / "ask", self.folder / "bin" / name)
-        for name in ("as", "aws"):
+        for name in ("as", "aws", "login"):
             shutil.copy(BIN / name, self.folder / "bin" / name)
-        self._tell_the_head()
+        self._tell_machines()
         self.stage.cloud.invoke_by(invoking(self.stage))
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
@@ -84,7 +84,7 @@ class Desk:
 
     def _serve(self) -> None:
         while not self._is_over.wait(POLL_S):
-            self._tell_the_head()
+            self._tell_machines()
             for asked in sorted((self.folder / "asked").glob("[!.]*")):
                 name = asked.read_text().strip()
                 asked.unlink()
@@ -92,16 +92,15 @@ class Desk:
                 answer.write_text(self._answer(asked.name.partition("-")[0], name))
                 answer.rename(answer.with_name(asked.name))
 
-    def _tell_the_head(self) -> None:
-        """Where its processes are; nothing while it is stopped."""
-        try:
-            machine = self.stage.head
-            said = str(machine.init_pid) if machine.is_alive else ""
-        except HeadDidNotBoot:
-            said = ""
-        head = self.folder / "head"
-        if not head.exists() or head.read_text() != said:
-            head.write_text(said)
+    def _tell_machines(self) -> None:
+        """Where processes of head and login nodes are; only the id of one that is stopped."""
+        for number, instance_id in enumerate([self.stage.head_id, *self.stage.login_ids]):
+            machine = self.stage.hypervisor.machine(instance_id)
+            pid = machine.init_pid if machine and machine.is_alive else "-"
+            file = self.folder / (f"login.{number}" if number else "head")
+            said = f"{pid} {instance_id}\n"
+            if not file.exists() or file.read_text() != said:
+                file.write_text(said)
 
     def _answer(self, verb: str, name: str) -> str:
         """The exit code in a line of its own, then what is said."""

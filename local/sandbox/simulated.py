@@ -6,6 +6,7 @@ passes: their scripts are not run.
 
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -40,9 +41,13 @@ RUNNING = ("pending", "running")
 
 @dataclass(slots=True)
 class SimulatedStage:
-    """Use it as a context. Whoever touches `slurm` holds `lock`."""
+    """Use it as a context. Whoever touches `slurm` holds `lock`.
+
+    `prepare`: what the local cloud is to have before anything is deployed.
+    """
 
     cluster_file: Path
+    prepare: Callable[[LocalCloud, ClusterFile], None] = lambda cloud, file: None
     file: ClusterFile = field(init=False)
     cloud: LocalCloud = field(init=False)
     deployment: Deployment = field(init=False)
@@ -66,6 +71,7 @@ class SimulatedStage:
         assembly = synthesize(self.cluster_file, self.cluster_file.parent / "cdk.out")
         self.cloud = LocalCloud()
         self.cloud.start()
+        self.prepare(self.cloud, self.file)
         self._ec2 = self.cloud.observer("ec2")
         states = [*RUNNING, "stopping", "stopped"]
         self._listing = Listing(self._ec2, [{"Name": "instance-state-name", "Values": states}])

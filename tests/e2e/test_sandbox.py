@@ -28,8 +28,7 @@ NEEDS_ROOT = pytest.mark.skipif(
     can_enter() is not None, reason="the sandbox's machines are namespaces, which need root"
 )
 
-# What a newcomer types, with waits that end as soon as they may.
-DAY = r"""
+UNTIL_SAYS = r"""
 set -e
 until_says() {
     for _ in $(seq 300); do
@@ -39,6 +38,11 @@ until_says() {
     $1
     exit 1
 }
+"""
+# What a newcomer types, with waits that end as soon as they may.
+DAY = (
+    UNTIL_SAYS
+    + r"""
 sbatch --gres=gpu:t4:1 -o first.out --wrap 'hostname; nvidia-smi -L; sleep 60'
 as grace sbatch --gres=gpu:t4:99 --wrap true || echo "grace is refused"
 until_says "squeue -h -t R" " 1 "
@@ -70,6 +74,7 @@ stat -c 'its mode is %a' first.out
 echo "the day is over"
 exit 5
 """
+)
 
 
 @frozen
@@ -160,6 +165,81 @@ def test_a_newcomers_day_on_a_terminal(tmp_path: Path, traces: Traces) -> None:
     assert re.search(r"^i-\w+\r\nGPU 0: local", said, re.MULTILINE), "its node and its GPU"
 
 
+# What the engineers of tests/e2e/pcluster.yaml look at before they decide.
+MIGRATION = (
+    UNTIL_SAYS
+    + r"""
+as root install -d -m 1777 /scratch2/ada
+cat >train.sh <<'END'
+#!/bin/bash
+env | grep ^FI_PROVIDER
+fi_info -p efa | grep -c domain
+cat /etc/from-hook
+hostname | tee /scratch2/ada/ran
+END
+login sbatch -p train --gres=gpu:h100:8 -o train.out train.sh
+sbatch -p licensed --gres=gpu:t4:1 --wrap true
+until_says "squeue -h -t all -j 1 -o %T" COMPLETED
+cat train.out
+login 1 cat /etc/from-hook /scratch2/ada/ran
+login findmnt -no TARGET /old-home
+as grace login id -un
+login 2 true || echo "which is exit code $?"
+as root cat /etc/from-hook
+for _ in $(seq 60); do
+    told=$(tidegate why 2 || true)
+    [[ $told == *"no licence server"* ]] && break
+    sleep 1
+done
+echo "$told"
+tidegate nodes
+"""
+)
+SCRIPT = '#!/bin/bash\n. /etc/parallelcluster/cfnconfig\necho "$cfn_node_type $*" >/etc/from-hook\n'
+FAILS = "#!/bin/bash\necho no licence server\nexit 3\n"
+
+
+@NEEDS_ROOT
+def test_a_parallelcluster_is_played_up_to_a_job(tmp_path: Path, traces: Traces) -> None:
+    """With EFA in its block, its login node, its scripts, of which one fails, and its storage."""
+    tools = tmp_path / "our-tools"
+    tools.mkdir()
+    for name in ("head", "login", "node"):
+        (tools / f"{name}.sh").write_text(SCRIPT)
+    (tools / "licences.sh").write_text(FAILS)
+    source = Path(__file__).parent / "pcluster.yaml"
+    played = subprocess.run(
+        [
+            *(sys.executable, "-m", "tidegate.cli.main", "sandbox", "--cluster", str(source)),
+            *("--hooks", str(tmp_path), "--command", MIGRATION),
+        ],
+        cwd=REPOSITORY,
+        env=traces.environment,
+        capture_output=True,
+        text=True,
+        timeout=BOUND_S,
+        check=False,
+    )
+
+    said = played.stdout + played.stderr
+    assert played.returncode == 0, said
+    assert traces.left() == NOTHING
+    assert "Not here, as on AWS alone: head, logs, images, pools.train-h100.placement_group" in said
+    assert "Hooks that run a stand-in: https://example.com/tools/start.sh. To run yours" in said
+    job = r"^FI_PROVIDER=efa\n32\nComputeFleet imagenet\n(i-\w+)\nLoginNode \n(i-\w+)\n/old-home\n"
+    found = re.search(rf"{job}grace\n", said, re.MULTILINE)
+    assert found, said
+    assert found[1] == found[2]
+    assert "There is no login node 2" in said
+    assert "which is exit code 1" in said
+    assert "\nHeadNode --quota home\n" in said
+    node = rf"^{found[1]} +train-h100, p5.48xlarge/us-east-1b/capacity-block "
+    assert re.search(node, said, re.MULTILINE), said
+    told = "hook 1 (s3://our-tools/licences.sh) exited with 3: no licence server"
+    assert "job 2 waits: g4dn.xlarge/us-east-1b/reserved rests after a node of it failed" in said
+    assert told in said, said
+
+
 SIMULATED = r"""
 set -e
 sbatch --gres=gpu:t4:1 --wrap 'sleep 60'
@@ -222,9 +302,9 @@ def _read_until(file: int, word: str) -> str:
 @pytest.mark.parametrize("name", ["dev", "research"])
 def test_what_is_bought_is_as_in_the_file(tmp_path: Path, name: str) -> None:
     theirs = load_cluster(REPOSITORY / "clusters" / f"{name}.yaml").cluster
-    written, _ = write_sandbox_file(tmp_path, REPOSITORY / "clusters" / f"{name}.yaml")
+    written = write_sandbox_file(tmp_path, REPOSITORY / "clusters" / f"{name}.yaml")
 
-    ours = load_cluster(written).cluster
+    ours = load_cluster(written.path).cluster
 
     assert [(p.name, p.instance_types, p.limits) for p in ours.pools] == [
         (p.name, p.instance_types, p.limits) for p in theirs.pools
@@ -234,22 +314,6 @@ def test_what_is_bought_is_as_in_the_file(tmp_path: Path, name: str) -> None:
         theirs.limits,
         theirs.partitions,
     )
-
-
-def test_what_is_reserved_on_aws_is_bought_by_the_hour(tmp_path: Path) -> None:
-    source = tmp_path / "theirs.yaml"
-    spot = "capacity_types: [spot, on-demand] # spot is tried first"
-    text = DEV.read_text().replace(spot, "capacity_types: [reserved, on-demand]")
-    held = (
-        "{kind: reserved, instance_type: g4dn.xlarge, zone: us-east-1a, count: 2,"
-        " starts_at: 2026-01-01T00:00:00Z, id: cr-0123456789abcdef0}"
-    )
-    source.write_text(f"{text}reservations: [{held}]\nlogs: {{retention_days: 30}}\n")
-
-    written, left_out = write_sandbox_file(tmp_path, source)
-
-    assert [each.value for each in load_cluster(written).cluster.pools[0].markets] == ["on-demand"]
-    assert left_out == ["schedules", "reservations", "logs"]
 
 
 def test_a_file_that_is_wrong_is_refused_with_its_problems(tmp_path: Path) -> None:

@@ -29,6 +29,16 @@ def sandbox(
             " ParallelCluster; a small cluster when left out.",
         ),
     ] = None,
+    hooks: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            exists=True,
+            file_okay=False,
+            help="Scripts of the file's hooks, as BUCKET/KEY or by name; those beside the file when"
+            " left out. What is not there, a stand-in runs.",
+        ),
+    ] = None,
     command: Annotated[
         str, typer.Option(metavar="LINE", help="Run this instead of asking for commands.")
     ] = "",
@@ -41,5 +51,6 @@ def sandbox(
     from tidegate.cli.local_cloud import become
 
     options = ["--cluster", str(cluster)] if cluster else []
+    options += ["--hooks", str(hooks)] if hooks else []
     options += ["--command", command] if command else []
     become("local.sandbox", options, called="sandbox")
