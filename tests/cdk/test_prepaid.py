@@ -144,3 +144,20 @@ def test_reconcile_may_read_what_became_of_a_reservation_by_id(tmp_path):
     rights = json.dumps(stack.named("FunctionsReconcile", "AWS::IAM::Role"))
     assert "ec2:DescribeCapacityReservations" in rights
     assert "ExtensionHistory" not in rights, "it is no block"
+
+
+def test_reconcile_may_ask_for_the_state_of_ultraservers_where_there_are_some(tmp_path):
+    pools = dev_file()["pools"]
+    ultra = pools["t4"] | {"capacity_types": ["capacity-block"], "zones": ["us-east-1a"]}
+    ultra["instance_types"] = ["p6e-gb200.36xlarge"]
+    held = BLOCK | {"instance_type": "p6e-gb200.36xlarge", "count": "18"}
+    partitions = {"t4": {"pools": ["t4"], "default": True}, "a10g": {"pools": ["a10g"]}}
+    changes = {"limits": None, "prices_usd_per_hour": None, "partitions": partitions}
+
+    file = dev_file(pools={**pools, "t4": ultra}, reservations=[held], **changes)
+    stack = synthesized(tmp_path, file)["tidegate-dev"]
+
+    rights = json.dumps(stack.named("FunctionsReconcile", "AWS::IAM::Role"))
+    assert "ec2:DescribeCapacityBlockStatus" in rights
+    data = stack.named("NodesPoolt4cr", "AWS::EC2::LaunchTemplate")["LaunchTemplateData"]
+    assert data["InstanceMarketOptions"] == {"MarketType": "capacity-block"}

@@ -25,7 +25,7 @@ from tidegate.cli.main import app
 from tidegate.core.model.cluster import Reservation
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.errors import BadConfig
-from tidegate.wire.added_reservation import with_reservation
+from tidegate.wire.added_reservation import with_reservations
 from tidegate.wire.config import load_cluster
 
 TYPE, ZONE, BLOCK = "g5.xlarge", "us-east-1a", "cr-00000000000000001"
@@ -49,7 +49,7 @@ class Shop:
             BLOCK, TYPE, ZONE, 2, Market.CAPACITY_BLOCK, self.ends_s - 2 * DAY_S, self.ends_s
         )
         file = load_cluster(self.town.file)
-        made = with_reservation(self.town.file.read_text(), held, pools_for(file.cluster, held))
+        made = with_reservations(self.town.file.read_text(), [held], pools_for(file.cluster, held))
         assert made
         self.town.file.write_text(made)
         self.blocks.bought.append(
