@@ -32,7 +32,9 @@ class Node:
         (self.bin / name).write_text(f"#!/bin/bash\n{text}\n")
         (self.bin / name).chmod(0o755)
 
-    def run(self, script: Path, **told: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, script: Path, argument: str = "", **told: str
+    ) -> subprocess.CompletedProcess[str]:
         env = {
             "PATH": f"{self.bin}:{os.environ['PATH']}",
             "PROLOG_DIR": str(self.folder),
@@ -41,7 +43,8 @@ class Node:
             "PROC_DEVICES": str(self.folder / "devices"),
             "SLURM_JOB_ID": "7",
         }
-        return subprocess.run([script], env=env | told, capture_output=True, text=True, check=False)
+        asked = [script, *([argument] if argument else [])]
+        return subprocess.run(asked, env=env | told, capture_output=True, text=True, check=False)
 
     def starts(self, nodes: str, shared: str = "NO") -> subprocess.CompletedProcess[str]:
         prolog = self.folder / "30-imex.sh"
@@ -66,6 +69,14 @@ def test_a_job_of_several_nodes_of_its_own_has_the_service_over_all_of_them(node
     assert (node.folder / "nodes.cfg").read_text() == "10.0.0.1\n10.0.0.2\n"
     channel = node.folder / "channels/channel0"
     assert node.calls == [f"mknod -m 666 {channel} c 234 0", "systemctl restart nvidia-imex"]
+
+
+def test_where_slurm_gives_each_job_a_channel_none_is_made_for_all(node: Node) -> None:
+    assert node.run(HOOK, argument="--slurm-channels").returncode == 0
+
+    assert node.starts("i-1,i-2").returncode == 0
+
+    assert node.calls == ["systemctl restart nvidia-imex"]
 
 
 def test_a_channel_that_is_there_stays(node: Node) -> None:

@@ -2,6 +2,7 @@
 # A hook of pools with p6e-gb200 (on_node_configured): brings a Prolog that starts NVIDIA's IMEX service
 # over the nodes of each job. GPUs of several nodes reach each other's memory by NVLink only while it
 # runs on all of these nodes with the same list of addresses.
+# With --slurm-channels no channel is made for all jobs: Slurm's switch/nvidia_imex gives each its own.
 # Sources: NVIDIA, "IMEX Service for NVLink Networks", "Deployment Models", "IMEX Channels"; AWS PCS user
 # guide, "Configure UltraServer instances".
 set -euo pipefail
@@ -12,8 +13,10 @@ command -v nvidia-imex-ctl >/dev/null || {
 }
 folder=${PROLOG_DIR:-/etc/tidegate/prolog.d}
 install -d -m 755 "$folder"
-cat >"$folder/30-imex.sh" <<'END_OF_PROLOG'
-#!/bin/bash
+slurm_channels=''
+[[ ${1:-} != --slurm-channels ]] || slurm_channels=yes
+printf '#!/bin/bash\nslurm_channels=%s\n' "$slurm_channels" >"$folder/30-imex.sh"
+cat >>"$folder/30-imex.sh" <<'END_OF_PROLOG'
 # Restarted under another job, the service would cut it off from memory that it shares: so a job has it
 # only on nodes of its own. A job of one node needs none.
 names=$(scontrol show hostnames "${SLURM_JOB_NODELIST:-${SLURM_NODELIST:-}}")
@@ -34,9 +37,8 @@ for name in $names; do
     echo "${address%%[[:space:]]*}"
 done >"$list.new" || exit
 mv "$list.new" "$list"
-# Slurm's switch/nvidia_imex makes a channel for each job; without it all jobs have the first one.
 channels=${IMEX_CHANNELS:-/dev/nvidia-caps-imex-channels}
-if [[ ! -e $channels/channel0 ]]; then
+if [[ ! $slurm_channels && ! -e $channels/channel0 ]]; then
     major=$(awk '$2 == "nvidia-caps-imex-channels" { print $1 }' "${PROC_DEVICES:-/proc/devices}")
     [[ -n $major ]] && mkdir -p "$channels" && mknod -m 666 "$channels/channel0" c "$major" 0 || {
         echo "the driver has no IMEX channels" >&2
