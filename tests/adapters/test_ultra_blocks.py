@@ -20,8 +20,12 @@ def ultra(
     name: str = "cb-1", ultraserver: str = "u-p6e-gb200x72", many: int = 2, **more: Any
 ) -> dict[str, Any]:
     size = 9 if ultraserver.endswith("x36") else 18
-    what = {"InstanceType": TYPE, "AvailabilityZone": ZONE, "InstanceCount": many * size}
-    its = {"UltraserverType": ultraserver, "UltraserverCount": many}
+    what: dict[str, Any] = {
+        "InstanceType": TYPE,
+        "AvailabilityZone": ZONE,
+        "InstanceCount": many * size,
+    }
+    its: dict[str, Any] = {"UltraserverType": ultraserver, "UltraserverCount": many}
     return said(name, **what, **its, **more)
 
 

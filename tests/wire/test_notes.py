@@ -77,7 +77,7 @@ def test_where_people_compile_for_other_nodes_they_are_told(tmp_path):
 
 
 def test_a_pool_that_waits_for_its_first_ultraserver_is_told(tmp_path):
-    change = {
+    change: dict[str, object] = {
         "pools.t4.instance_types": ["p6e-gb200.36xlarge"],
         "pools.t4.capacity_types": ["capacity-block"],
         "head": {"instance_type": "m7g.large"},
