@@ -5,8 +5,8 @@ AWS makes the file reproducible without an account. Types that moto does not kno
 from AWS's own pages. To refresh it: `uv lock --upgrade-package moto`, this command, then
 `python -m local.offerings` and `python -m local.list_prices`.
 
-CPU types are there from c4, m4, r4 and t2 on, but no bare metal: it boots for ten minutes and
-computes no better. Accelerators that Slurm's GRES are not set up for (FPGA, media) are left out.
+CPU types are there from c4, m4, r4 and t2 on, bare metal too, which has no hypervisor. Accelerators
+that Slurm's GRES are not set up for (FPGA, media) are left out, and Apple's machines.
 """
 
 import csv
@@ -63,8 +63,7 @@ def kind(described: Mapping[str, Any]) -> str:
 def _computes(described: Mapping[str, Any]) -> bool:
     family = described["InstanceType"].split(".")[0]
     return (
-        (described.get("Hypervisor") == "nitro" or family in XEN_FAMILIES)
-        and not described["BareMetal"]
+        (described.get("Hypervisor") == "nitro" or described["BareMetal"] or family in XEN_FAMILIES)
         and not any(each in described for each in UNKNOWN_ACCELERATORS)
         and not family.startswith(ACCELERATED)
         and arch(described) in ("arm64", "x86_64")

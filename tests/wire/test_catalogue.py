@@ -5,10 +5,11 @@ import io
 
 import pytest
 
-from local.catalogue import CATALOGUE, catalogue_csv
+from local.catalogue import CATALOGUE, catalogue_csv, describe_instance_types
 from local.list_prices import WANTED, list_prices, prices_csv
 from tests.wire.cluster_files import good, load
 from tidegate.wire.catalogue import Kind, load_catalogue, load_list_prices, types_of
+from tidegate.wire.prices import OnDemandPrice, on_demand_price
 
 
 def test_the_file_is_what_the_generator_makes():
@@ -70,7 +71,7 @@ def test_attributes_are_those_of_ec2():
 
 
 def test_every_usable_type_but_the_newest_has_a_list_price():
-    usable = set(load_catalogue())
+    usable = {name for name, row in load_catalogue().items() if not row.is_bare_metal}
 
     assert {name.split(".")[0] for name in usable - set(load_list_prices())} == {
         *("hpc6a", "hpc6id", "hpc7a", "hpc8a", "p5e", "p6e-gb200", "r9g"),
@@ -90,9 +91,49 @@ def test_cpu_families_that_clusters_have_had_for_years_are_known(name):
     assert load_list_prices()[name] > 0
 
 
-@pytest.mark.parametrize("name", ["c5.metal", "mac2.metal", "f2.6xlarge", "dl2q.24xlarge"])
+@pytest.mark.parametrize("name", ["mac2.metal", "f2.6xlarge", "dl2q.24xlarge"])
 def test_what_slurm_could_not_use_as_it_is_stays_out(name):
     assert name not in load_catalogue()
+
+
+def test_bare_metal_is_known_by_its_size_as_ec2_knows_it():
+    by_ec2 = {
+        each["InstanceType"]: each["BareMetal"]
+        for each in describe_instance_types()
+        if not each["InstanceType"].startswith("mac")
+    }
+    catalogue = load_catalogue()
+
+    assert {name for name, is_metal in by_ec2.items() if is_metal} <= set(catalogue)
+    assert all(
+        catalogue[name].is_bare_metal == by_ec2[name] for name in catalogue if name in by_ec2
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "gpus", "gpu_type", "twin"),
+    [
+        ("g4dn.metal", 8, "t4", ""),
+        ("g5g.metal", 2, "t4g", "g5g.16xlarge"),
+        ("c5n.metal", 0, "", "c5n.18xlarge"),
+        ("c8g.metal-24xl", 0, "", "c8g.24xlarge"),
+        ("c5.24xlarge", 0, "", ""),
+    ],
+)
+def test_bare_metal_has_the_devices_of_the_virtual_type_of_its_size(name, gpus, gpu_type, twin):
+    row = load_catalogue()[name]
+
+    assert (row.instance_type.gpus, row.instance_type.gpu_type) == (gpus, gpu_type)
+    assert row.virtual_twin == twin
+
+
+def test_bare_metal_that_no_list_has_is_taken_to_cost_a_tenth_more_than_its_virtual_twin():
+    listed, estimated = (
+        on_demand_price({}, name, "us-east-1", 0.0) for name in ("g4dn.metal", "m5zn.metal")
+    )
+
+    assert listed == OnDemandPrice(7.824, 7.824, is_own=True)
+    assert estimated == OnDemandPrice(4.36051, 4.36051, is_own=False)
 
 
 def offer_file(*rows: dict[str, str]) -> list[str]:
@@ -115,7 +156,7 @@ def test_list_prices_are_those_of_plain_linux_on_shared_hardware():
         offer("g5.xlarge", "1.6180000000", **{"Operating System": "Windows"}),
         offer("g5.xlarge", "0.0000000000", CapacityStatus="AllocatedCapacityReservation"),
         offer("g5.xlarge", "1.1000000000", Tenancy="Dedicated"),
-        offer("c5.metal", "4.0800000000"),
+        offer("mac2.metal", "0.6500000000"),
     )
 
     assert prices_csv(list_prices(lines)) == "name,usd_per_hour\ng5.xlarge,1.006\n"

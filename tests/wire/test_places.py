@@ -13,7 +13,7 @@ from tests.wire.cluster_files import good, load
 from tidegate.wire.arns import foreign_arns, partition_of
 from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.names import Zone
-from tidegate.wire.places import REGIONS, with_nvme
+from tidegate.wire.places import REGIONS, head_type
 
 # Answers of DescribeInstanceTypes, which lack the older ones of P3.
 TYPES = json.loads(
@@ -52,26 +52,27 @@ def test_arns_that_lead_back_to_themselves_end():
     assert found.path == "node_policies[0]"
 
 
-def test_a_head_is_of_every_type_but_those_on_xen_whose_volumes_are_no_nvme_devices():
+def test_a_head_is_of_every_type_but_bare_metal_and_those_on_xen_whose_volumes_are_no_nvme():
     known = set(load_catalogue())
+    metal = {name for name, row in load_catalogue().items() if row.is_bare_metal}
 
     refused = {name for name in known if is_refused(name)}
 
-    assert refused == known & (XEN | OLD_P3)
-    assert refused > OLD_P3
+    assert refused == known & (XEN | OLD_P3) | metal
+    assert refused > OLD_P3 | metal > OLD_P3
 
 
 def is_refused(name: str) -> bool:
     try:
-        return with_nvme(name) != name
+        return head_type(name) != name
     except ValueError as error:
-        assert "not built on Nitro" in str(error)
+        assert ("is bare metal" if ".metal" in name else "not built on Nitro") in str(error)
         return True
 
 
 def test_a_head_is_told_what_to_take_instead():
     with pytest.raises(ValueError, match=r"take one like m6i\.large or t3\.medium"):
-        with_nvme("t2.medium")
+        head_type("t2.medium")
 
 
 @pytest.mark.parametrize("region", sorted(REGIONS))

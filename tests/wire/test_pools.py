@@ -13,7 +13,7 @@ GIB_HOUR = 0.08 / 730
 TRAFFIC = {"nat_gb_per_node_hour": 2, "zones_gb_per_node_hour": 3}
 
 
-def selected(tmp_path, names=None, *requirements):
+def selected(tmp_path, names=None, *requirements, more=None):
     """The instance types of a pool with these names and `key operator values` requirements."""
     change = {
         "pools.t4.instance_types": names,
@@ -22,6 +22,7 @@ def selected(tmp_path, names=None, *requirements):
             {"key": key, "operator": operator} | ({"values": values} if values else {})
             for key, operator, *values in map(str.split, requirements)
         ],
+        **(more or {}),
     }
     return [each.name for each in load(tmp_path, good(change)).cluster.pools[0].instance_types]
 
@@ -74,11 +75,11 @@ def test_names_and_requirements_together_mean_what_both_allow(tmp_path):
     ("names", "requirements", "types"),
     [
         (["g5g.?xlarge"], [], ["g5g.2xlarge", "g5g.4xlarge", "g5g.8xlarge"]),
-        (None, ["arch In arm64", "gpus Gt 1"], ["g5g.16xlarge", "g5g.metal"]),
+        (None, ["arch In arm64", "gpus Gt 1"], ["g5g.16xlarge"]),
         (
             None,
             ["gpu_model In t4 t4g", "gpus Gt 1", "arch NotIn x86_64"],
-            ["g5g.16xlarge", "g5g.metal"],
+            ["g5g.16xlarge"],
         ),
         # Who does not say which gets what programs are usually built for.
         (["g5*"], ["vcpus Lt 8"], ["g5.xlarge"]),

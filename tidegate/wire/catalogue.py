@@ -18,6 +18,9 @@ from tidegate.core.model.ultraservers import is_in_ultraserver
 USUAL_ARCH = "x86_64"
 LIST_PRICE_REGION = "us-east-1"
 
+# How EC2 calls the sizes of bare metal: metal, metal-48xl.
+BARE_METAL = "metal"
+
 _GENERATION = re.compile(r"[0-9]+")
 
 
@@ -42,6 +45,28 @@ class CatalogueRow:
     kind: Kind
     instance_type: InstanceType
     threads_per_core: int  #: as EC2 starts it
+
+    @property
+    def is_bare_metal(self) -> bool:
+        """Whether a node is the whole machine, without a hypervisor (EC2's BareMetal)."""
+        return self.instance_type.name.partition(".")[2].startswith(BARE_METAL)
+
+    @property
+    def virtual_twin(self) -> str:
+        """Of bare metal: the virtual type of its family with as much of all; "": there is none."""
+        own = self.instance_type
+        return next(
+            (
+                name
+                for name, row in load_catalogue().items()
+                if self.is_bare_metal
+                and not row.is_bare_metal
+                and (each := row.instance_type).family == own.family
+                and (each.vcpus, each.memory_mib, each.gpus)
+                == (own.vcpus, own.memory_mib, own.gpus)
+            ),
+            "",
+        )
 
     @property
     def only_by_name(self) -> str:

@@ -208,7 +208,7 @@ LoginKindName = Annotated[
         "lower-case letters, digits and -, first a letter, last no -, at most 31",
     ),
 ]
-HeadInstanceType = Annotated[LoginInstanceType, AfterValidator(places.with_nvme)]
+HeadInstanceType = Annotated[LoginInstanceType, AfterValidator(places.head_type)]
 Email = Annotated[
     str,
     _pattern(

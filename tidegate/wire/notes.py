@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from tidegate.core.fleet.worth import kept_s
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ultraservers import is_in_ultraserver
+from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.deployment import Nat
 from tidegate.wire.login import login_kinds
 from tidegate.wire.models import ClusterModel
@@ -39,6 +40,13 @@ def notes(model: ClusterModel, cluster: Cluster) -> Iterator[str]:
 def _of_pool(model: ClusterModel, name: str, pool: PoolModel) -> Iterator[str]:
     for sentence in pool.selection().left_out:
         yield f"pools.{name}: left out {sentence}"
+    metal = [each.name for each in pool.selected if load_catalogue()[each.name].is_bare_metal]
+    if metal and len(metal) < len(pool.selected):
+        yield (
+            f"pools.{name}: {metal[0]} is bare metal and others are not, but all are taken to boot"
+            f" in {pool.boot_s:g} s (boot_s), and the cheapest is bought: give bare metal a pool of"
+            " its own"
+        )
     limits = [each for each in (pool.limits.nodes, model.limits.nodes) if each is not None]
     most, job_nodes = min(limits, default=None), pool.max_job_nodes
     is_said = "max_job_nodes" in pool.model_fields_set

@@ -97,10 +97,15 @@ def machine_type(value: str) -> str:
     raise ValueError(f"{value} is not a known instance type{hint}")
 
 
-def with_nvme(value: str) -> str:
+def head_type(value: str) -> str:
     """The head's instance type. Errors: ValueError, where it would not find its data volume, which
-    the kernel names by its id on NVMe alone.
+    the kernel names by its id on NVMe alone; or would be rebooted for ever as it starts.
     """
+    if load_catalogue()[value].is_bare_metal:
+        raise ValueError(
+            f"{value} is bare metal: a head that does not answer for three minutes is rebooted by"
+            " its alarm, and it starts for up to 20; take one like m6i.large"
+        )
     if value.startswith(_ON_XEN):
         raise ValueError(
             f"{value} is not built on Nitro: the head would never find its data volume there; take"

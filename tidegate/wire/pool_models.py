@@ -19,6 +19,7 @@ from pydantic import (
 from tidegate.core.model.cluster import Limits, Pool, Rebalance, Reservation
 from tidegate.core.model.ec2 import InstanceType, Market
 from tidegate.wire import names
+from tidegate.wire.bare_metal import BARE_METAL_BOOT_S, usual_boot_s, usual_start_s
 from tidegate.wire.beside import stopped_usd_per_hour
 from tidegate.wire.budget_models import SpendingBudgetModel
 from tidegate.wire.catalogue import load_catalogue
@@ -213,8 +214,9 @@ class PoolModel(Section):
         " each saves more by the price of waiting than its disk costs",
     )
     start_s: Seconds = Field(
-        default=_POOL.start_s,
-        description="seconds from the start of a stopped node to joined, as expected",
+        default_factory=usual_start_s,
+        description="seconds from the start of a stopped node to joined, as expected;"
+        f" {_POOL.start_s:g}, with bare metal {BARE_METAL_BOOT_S:g}, when left out",
     )
     headroom: Headrooms = Field(
         default=(), description="room that is kept free for such jobs, also beside running ones"
@@ -228,7 +230,9 @@ class PoolModel(Section):
         " whose places are where they are",
     )
     boot_s: Seconds = Field(
-        default=_POOL.boot_s, description="seconds from launch to joined, as expected"
+        default_factory=usual_boot_s,
+        description="seconds from launch to joined, as expected;"
+        f" {_POOL.boot_s:g}, with bare metal {BARE_METAL_BOOT_S:g}, when left out",
     )
     checkpoint_s: Seconds | None = Field(
         default=_POOL.checkpoint_s,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Annotated
 
 from pydantic import Field
@@ -11,13 +12,17 @@ from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.wire import names
 from tidegate.wire.beside import DIGITS, Beside
-from tidegate.wire.catalogue import LIST_PRICE_REGION, load_list_prices
+from tidegate.wire.catalogue import LIST_PRICE_REGION, load_catalogue, load_list_prices
 from tidegate.wire.pool_models import PaidMarket
 from tidegate.wire.root_volume import RootVolume
 
 # Spot by on-demand price where nobody says: in AWS's Spot Advisor of July 2025 nine of ten GPU
 # types saved at least 54 %.
 SPOT_SHARE = 0.5
+
+# Of bare metal that the list does not have, by the price of its virtual twin: AWS asks as much, or
+# up to a tenth more (its prices of January 2026 in us-east-1, of all types but one).
+BARE_METAL_SHARE = 1.1
 
 # What asks AWS for the prices of a market.
 ASKED_BY: Mapping[Market, str] = {
@@ -61,18 +66,27 @@ def price_usd_per_hour(
     """
     if market in prices:
         return prices[market]
-    listed = None if _is_in_china(region) else load_list_prices().get(instance_type)
+    listed = None if _is_in_china(region) else _listed(instance_type)
     on_demand = prices.get(Market.ON_DEMAND, listed)
     if on_demand is None or market is Market.ON_DEMAND:
         return on_demand
     return on_demand * SPOT_SHARE
 
 
+@cache
+def _listed(instance_type: str) -> float | None:
+    listed, row = load_list_prices().get(instance_type), load_catalogue().get(instance_type)
+    if listed is not None or row is None:
+        return listed
+    twin = load_list_prices().get(row.virtual_twin)
+    return twin and round(twin * BARE_METAL_SHARE, DIGITS)
+
+
 @frozen
 class OnDemandPrice:
     """What an instance costs on demand without its disk, by the list and less what a contract takes
-    off it. `is_own`: the file says it, or the list is the region's; what AWS asks elsewhere only
-    the market will say.
+    off it. `is_own`: the file says it, or the list is the region's and has it; what AWS asks else
+    only the market will say.
     """
 
     listed_usd: float
@@ -89,7 +103,8 @@ def on_demand_price(
         return None
     is_said = Market.ON_DEMAND in prices
     paid = listed if is_said else listed * (1 - discount)
-    return OnDemandPrice(listed, paid, is_said or region == LIST_PRICE_REGION)
+    is_listed = region == LIST_PRICE_REGION and instance_type in load_list_prices()
+    return OnDemandPrice(listed, paid, is_said or is_listed)
 
 
 @frozen

@@ -93,8 +93,14 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]
     """Pydantic's errors in our words."""
     schema = _schema_of(model)
     found = error.errors(include_url=False)
-    # Pydantic also calls a list too short when its entries were refused, which says nothing new.
-    telling = [each for each in found if not (each["type"] == "too_short" and each["input"])]
+    # Pydantic also calls a list too short when its entries were refused, and a default wrong that
+    # follows from what was refused: neither says anything new.
+    telling = [
+        each
+        for each in found
+        if each["type"] != "default_factory_not_called"
+        if not (each["type"] == "too_short" and each["input"])
+    ]
     return [_problem(each["type"], each["loc"], each, schema) for each in telling]
 
 

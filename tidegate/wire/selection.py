@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ultraservers import ULTRASERVERS
-from tidegate.wire.catalogue import USUAL_ARCH, load_catalogue
+from tidegate.wire.catalogue import BARE_METAL, USUAL_ARCH, load_catalogue
 from tidegate.wire.problems import and_, did_you_mean, shown
 from tidegate.wire.section import Section
 
@@ -168,6 +168,8 @@ def check_instance_type(value: str) -> str:
     matched = [name for name in catalogue if fnmatchcase(name, value)]
     if not matched:
         raise ValueError(f"{value} matches no known instance type{_near_pattern(value)}")
+    if all(_is_metal_unsaid(value, name) for name in matched):
+        raise ValueError(f"{value} matches nothing usable: {_metal(matched)}")
     if all(catalogue[name].only_by_name for name in matched):
         raise ValueError(f"{value} matches nothing usable: {catalogue[matched[0]].only_by_name}")
     return value
@@ -179,11 +181,13 @@ def select(names: Sequence[str], requirements: Sequence[Requirement]) -> Selecti
     In the order of `names`; those of one pattern from small to large. A pattern means types of
     the usual architecture, where there are any and no requirement is about it. Requirements alone
     mean no burstable types, which are cheap only while they idle, unless one names their family.
+    Bare metal, which boots so much longer, is meant by names and by patterns that say metal.
     """
     catalogue = load_catalogue()
     is_family_said = any(each.key is Key.FAMILY for each in requirements)
     is_arch_said = any(each.key is Key.ARCH for each in requirements)
     kept: dict[str, str] = {}
+    metal: list[str] = []
     for entry in names or ("*",):
         found = {
             name: "" if name == entry else catalogue[name].only_by_name
@@ -191,13 +195,27 @@ def select(names: Sequence[str], requirements: Sequence[Requirement]) -> Selecti
             if names or is_family_said or not _BURSTABLE.match(name)
             if all(each.holds(catalogue[name].instance_type) for each in requirements)
         }
+        metal += [name for name in found if _is_metal_unsaid(entry, name)]
+        found = {name: why for name, why in found.items() if not _is_metal_unsaid(entry, name)}
         if not is_arch_said and is_pattern(entry):
             found |= _of_another_arch(found)
         kept |= {name: why for name, why in found.items() if not why or name not in kept}
+    meant = tuple(catalogue[name].instance_type for name, why in kept.items() if not why)
+    left_out = tuple(filter(None, kept.values()))
+    metal = [name for name in dict.fromkeys(metal) if name not in kept]
+    # Who asks by requirements is told of it only where nothing else has them all.
     return Selection(
-        tuple(catalogue[name].instance_type for name, why in kept.items() if not why),
-        tuple(filter(None, kept.values())),
+        meant, (*left_out, _metal(metal)) if metal and (names or not meant) else left_out
     )
+
+
+def _is_metal_unsaid(entry: str, name: str) -> bool:
+    return load_catalogue()[name].is_bare_metal and BARE_METAL not in entry
+
+
+def _metal(names: Sequence[str]) -> str:
+    one = "it" if len(names) == 1 else "them"
+    return f"{_first(names)}, bare metal that boots for up to 20 minutes: a pool has {one} by name"
 
 
 def _of_another_arch(found: Mapping[str, str]) -> dict[str, str]:
