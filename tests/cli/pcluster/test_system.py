@@ -87,3 +87,30 @@ def test_a_head_s_type_is_refused_with_the_reason(tmp_path: Path):
     done = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
 
     assert "the head is an m6i.large instead: t2.medium is not built on Nitro" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("timeouts", "bound_s", "told"),
+    [
+        ("", 1800, ""),
+        (
+            "DevSettings: {Timeouts: {ComputeNodeBootstrapTimeout: 1200}}\n",
+            1500,
+            "is paid for 1500",
+        ),
+    ],
+)
+def test_bare_metal_is_translated_with_the_time_that_it_boots_for(
+    tmp_path: Path, timeouts: str, bound_s: int, told: str
+):
+    file = changed(tmp_path, "c5.2xlarge", "c5n.metal")
+    file.write_text(file.read_text() + timeouts)
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
+
+    assert "instance-type" not in done.stderr
+    (pool,) = good(done).cluster.pools
+    assert ([each.name for each in pool.instance_types], pool.boot_s) == (["c5n.metal"], 1200)
+    assert good(done).cluster.timings.boot_bound_s == bound_s
+    assert told in done.stderr
+    assert ("bare metal may need it before its system starts" in done.stderr) == bool(told)

@@ -44,7 +44,7 @@ class LossCode(Coded):
         "an image that holds what it did",
     )
     IMAGE = "image", "`AmiSearchFilters` are not read: AWS's own image is used", "`image`"
-    INSTANCE_TYPE = "instance-type", "a type is not in the catalogue: bare metal", "another type"
+    INSTANCE_TYPE = "instance-type", "a type is not in the catalogue of EC2's", "another type"
     JOB_SIZE = (
         "job-size",
         "Slurm refuses jobs of more nodes than that",

@@ -3,7 +3,7 @@
 Source: AWS ParallelCluster guide v3, "Cluster configuration file", Slurm scheduler.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -17,6 +17,7 @@ from tidegate.cli.pcluster.pools import is_arm
 from tidegate.cli.pcluster.shape import Configuration
 from tidegate.core.model.ec2 import Market
 from tidegate.wire import names
+from tidegate.wire.bare_metal import usual_boot_s
 from tidegate.wire.deployment import RETENTION_DAYS, HeadModel
 from tidegate.wire.prices import price_usd_per_hour
 from tidegate.wire.slurm_model import SlurmModel
@@ -75,21 +76,32 @@ def _boot_bound(old: Configuration, done: Translated) -> None:
         for pool in done.file["pools"].values()
         if "hooks" in pool
     ]
-    if not (said_s or scripts_s):
+    boot_s = max(
+        (_boot_s(pool["instance_types"]) for pool in done.file["pools"].values()), default=0
+    )
+    if not (said_s or scripts_s or boot_s > BOOT_S):
         return
     if said_s and said_s > scripts.MAX_S and scripts_s:
         place = "DevSettings.Timeouts.ComputeNodeBootstrapTimeout"
         means = f"one script may take {scripts.MAX_S} s at most"
         done.lose(place, "without-harm", means, is_heavy=False)
     usual_s = said_s or scripts.BOOTSTRAP_S
-    bound_s = max(usual_s, BOOT_S + max(scripts_s, default=0))
+    bound_s = max(usual_s, boot_s + max(scripts_s, default=0))
     done.file["timings"] = {"boot_bound_s": bound_s}
     if bound_s > usual_s:
-        means = (
-            f"a node that hangs is paid for {bound_s} s, not {usual_s}: the boot and each script"
-        )
-        means = f"{means} may take so long here; lower the timeout_s of hooks with it"
+        means = f"a node that hangs is paid for {bound_s} s, not {usual_s}"
+        if scripts_s:
+            means = f"{means}: the boot and each script may take so long here; lower the timeout_s"
+            means = f"{means} of hooks with it"
+        else:
+            means = f"{means}: bare metal may need it before its system starts"
         done.lose("timings.boot_bound_s", "without-harm", means, is_heavy=False)
+
+
+def _boot_s(types: Sequence[str]) -> int:
+    """So long its boot may take, without scripts."""
+    more_s = usual_boot_s({"instance_types": types}) - usual_boot_s({})
+    return BOOT_S + int(more_s)
 
 
 def _idle_s(old: Configuration) -> int:
