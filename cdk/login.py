@@ -86,11 +86,14 @@ class Login(Construct):
         for each in self.instances:
             Tags.of(each).add(LOGIN_TAG, kind.name)
             each.node.add_dependency(*mounts, *network.route_out)
+        self._give_address(login_host(file, kind), zone)
+
+    def _give_address(self, name: str, zone: route53.CfnHostedZone) -> None:
         route53.CfnRecordSet(
             self,
             "Record",
             hosted_zone_id=zone.ref,
-            name=login_host(file, kind),
+            name=name,
             type="A",
             ttl=str(RECORD_TTL_S),
             resource_records=[each.attr_private_ip for each in self.instances],

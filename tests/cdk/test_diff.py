@@ -267,26 +267,6 @@ def test_login_nodes_are_not_called_a_head(tmp_path):
     assert login.sentence.endswith("who is logged in there is cut off, jobs that run go on")
 
 
-def test_who_is_logged_in_is_told_of_when_a_kind_of_login_nodes_or_one_of_them_goes(tmp_path):
-    """The others stay as they are."""
-    both = {"kinds": {"login": {}, "gpu": {"count": "2"}}}
-    before, fewer, one = (
-        synthesized(tmp_path / name, dev_file(login=login))["tidegate-dev"].template
-        for name, login in (
-            ("before", both),
-            ("fewer", {"kinds": {"login": {}, "gpu": {"count": "1"}}}),
-            ("one", {}),
-        )
-    )
-
-    for after, count in ((fewer, 1), (one, 2)):
-        gone = [each for each in changes(before, after) if each.kind == "AWS::EC2::Instance"]
-        assert [(each.effect, each.is_grave) for each in gone] == [(Effect.REMOVED, True)] * count
-        assert all("LoginGpuInstance" in each.logical_id for each in gone)
-        assert all("who is logged in there is cut off" in each.sentence for each in gone)
-    assert not [each for each in changes(one, before) if each.is_grave]
-
-
 def test_another_zone_for_the_head_says_that_its_data_does_not_move(tmp_path, both):
     those = found(tmp_path, both, head={"zone": "us-east-1b"})
 

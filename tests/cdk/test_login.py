@@ -7,6 +7,7 @@ import pytest
 
 from tests.cdk.made import Properties, Stack, dev_file, joined, synthesized
 from tests.cdk.variants import OWN_NETWORK, PUBLIC
+from tidegate.cli.diff import Effect, changes
 from tidegate.wire.deployment import NEEDED_ENDPOINTS
 
 OFFICE, HOME = "203.0.113.0/24", "198.51.100.7"
@@ -259,3 +260,25 @@ def test_a_kind_runs_the_scripts_of_all_and_then_its_own(kinds: Stack) -> None:
     assert bundles["/tidegate/dev/login"] != bundles["/tidegate/dev/login-gpu"]
     assert joined(role["Boot"]["Resource"]).endswith("parameter/tidegate/dev/login-gpu")
     assert own == GPU["policies"][0]
+
+
+def test_who_is_logged_in_is_told_of_when_a_kind_of_login_nodes_or_one_of_them_goes(
+    tmp_path: Path,
+) -> None:
+    """The others stay as they are."""
+    both = {"kinds": {"login": {}, "gpu": {"count": "2"}}}
+    before, fewer, one = (
+        synthesized(tmp_path / name, dev_file(login=login))["tidegate-dev"].template
+        for name, login in (
+            ("before", both),
+            ("fewer", {"kinds": {"login": {}, "gpu": {"count": "1"}}}),
+            ("one", {}),
+        )
+    )
+
+    for after, count in ((fewer, 1), (one, 2)):
+        gone = [each for each in changes(before, after) if each.kind == "AWS::EC2::Instance"]
+        assert [(each.effect, each.is_grave) for each in gone] == [(Effect.REMOVED, True)] * count
+        assert all("LoginGpuInstance" in each.logical_id for each in gone)
+        assert all("who is logged in there is cut off" in each.sentence for each in gone)
+    assert not [each for each in changes(one, before) if each.is_grave]

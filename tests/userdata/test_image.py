@@ -70,7 +70,7 @@ def test_its_stages_are_the_boot_s_own_in_their_order():
 
     assert tar == node_bundle().tar
     assert list(graph_of(node_bundle(), "image")) == [
-        *("quiesce", "early", "packages", "driver", "dcgm", "pyxis")
+        *("quiesce", "early", "packages", "driver", "pyxis", "dcgm")
     ]
     assert "\nDRIVER_BRANCH=580\n" in told
     assert list(steps(VALUES, "build")) == [
@@ -81,8 +81,8 @@ def test_its_stages_are_the_boot_s_own_in_their_order():
             "early",
             "packages",
             "driver",
-            "dcgm",
             "pyxis",
+            "dcgm",
             "tidy",
         )
     ]
@@ -186,7 +186,7 @@ def test_a_machine_of_the_image_has_nothing_left_to_do():
     (holds,) = (each for each in steps(VALUES, "test").values() if each["name"] == "holds")
     text = "\n".join(holds["inputs"]["commands"])
 
-    assert "for each in quiesce early packages driver dcgm pyxis; do\n" in text
+    assert "for each in quiesce early packages driver pyxis dcgm; do\n" in text
     assert "boot.sh stage $each\n" in text
     assert "how.$each) == skip" in text
     assert "nvidia-smi -L" in text
