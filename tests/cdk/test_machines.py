@@ -115,7 +115,16 @@ def test_nodes_with_efa_have_it_on_each_card_and_one_address(tmp_path, instance_
     pools = dev_file()["pools"]
     pools["t4"] |= {"instance_types": [instance_type], "efa": "true"}
     pools["t4"]["limits"] = {"gpus": "64"}
-    file = dev_file(pools=pools, network={"nat": "one"}, prices_usd_per_hour=None, limits=None)
+    apart = {}
+    if instance_type.startswith("p6e"):  # an UltraServer's alone, and of arm64
+        pools["t4"]["capacity_types"] = ["capacity-block"]
+        names = [name for name in pools if name != "t4"]
+        apart = {
+            "partitions": {"t4": {"pools": ["t4"]}, "gpu": {"pools": names, "default": "true"}}
+        }
+    file = dev_file(
+        pools=pools, network={"nat": "one"}, prices_usd_per_hour=None, limits=None, **apart
+    )
 
     stack = synthesized(tmp_path, file)["tidegate-dev"]
 
