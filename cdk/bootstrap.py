@@ -236,13 +236,14 @@ def _mode_for(model: GpuModel) -> str:
     return "exclusive-process" if model.mps else ""
 
 
-def _shared(file: ClusterFile, names: SharedNames) -> Shared:
+def _shared(file: ClusterFile, names: SharedNames, zones: Iterable[str] = ()) -> Shared:
+    """`zones`: where nodes may be; EFS has mount targets in no Local Zone."""
     more = (
         (each.kind, each.source, each.directory, ",".join(each.options))
         for each in file.file_systems
         if each.kind != "lustre"
     )
-    has_local_zone = any(map(is_local_zone, file.all_zones))
+    has_local_zone = any(map(is_local_zone, zones))
     return Shared(
         names.file_system_id,
         file.shared_dir,
@@ -343,7 +344,7 @@ def node_values(file: ClusterFile, shared: SharedNames, pool: Pool) -> NodeValue
         shapes=shapes(pool, has_efa=pool.name in file.efa),
         pools=(NodePool(pool.name, pool.labels),),
         munge=MungeSecret(shared.munge_secret),
-        shared=_shared(file, shared),
+        shared=_shared(file, shared, pool.zones),
         bus=shared.bus,
         installs=image is None,
         os=os,

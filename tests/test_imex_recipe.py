@@ -43,7 +43,7 @@ class Node:
             "PROC_DEVICES": str(self.folder / "devices"),
             "SLURM_JOB_ID": "7",
         }
-        asked: list[str | Path] = [script, *([argument] if argument else [])]
+        asked = [str(script), *([argument] if argument else [])]
         return subprocess.run(asked, env=env | told, capture_output=True, text=True, check=False)
 
     def starts(self, nodes: str, shared: str = "NO") -> subprocess.CompletedProcess[str]:

@@ -348,8 +348,7 @@ def _made_for_both(values: HeadValues | LoginValues | NodeValues) -> dict[str, s
         "MUNGE_SECRET": values.munge.secret_id,
         "MUNGE_FINGERPRINT": values.munge.fingerprint,
         "FILE_SYSTEM": values.shared.file_system_id,
-        "ACCESS_POINT": values.shared.access_point_id,
-        "EFS_ZONE": values.shared.efs_zone,
+        "EFS_OPTIONS": values.shared.efs_options,
         **values.shared.mounts,
     }
     return {name: value for name, value in made.items() if value}

@@ -108,8 +108,8 @@ class Shared:
     `lustre`: those of FSx for Lustre: HOST@tcp:/NAME, directory, options. `file_systems`: more of
     others: efs, nfs, s3files or s3, source, directory, options.
     `wait_s`: how long a mount may take; the name of a mount target that was just made
-    resolves only after minutes. `efs_zone`: whose mount target nodes in Local Zones use, "": there
-    are none. `helper_url`: where AWS's packages of the mount helper are,
+    resolves only after minutes. `efs_zone`: the one whose mount target is used, "": that of the
+    machine's own. `helper_url`: where AWS's packages of the mount helper are,
     `neuron_url`: those of the Neuron driver. `cuda_url`: NVIDIA's for Amazon Linux 2023.
     `lustre_url` and `lustre_key_url`: AWS's packages of Lustre's client for Ubuntu, and their key.
     """
@@ -147,6 +147,15 @@ class Shared:
         if self.access_point_id:
             check("access_point_id", self.access_point_id, WORD)
         check_positive("wait_s", self.wait_s)
+
+    @property
+    def efs_options(self) -> str:
+        """What the mount helper is told beside what it always is; begins with a comma, or is "".
+
+        Source: EFS user guide, "Mounting One Zone file systems", "Mounting with access points".
+        """
+        told = {"accesspoint": self.access_point_id, "az": self.efs_zone}
+        return "".join(f",{name}={value}" for name, value in told.items() if value)
 
     @property
     def lustre_source(self) -> dict[str, str]:

@@ -282,4 +282,6 @@ def test_a_local_zone_has_no_mount_target_and_its_nodes_are_told_which_to_use(tm
     (head,) = made.all("AWS::EC2::Instance")
     assert head["SubnetId"] == "subnet-0a1b2c3d"
     data = made.named("NodesPoolt4", "AWS::EC2::LaunchTemplate")["LaunchTemplateData"]
-    assert "\nEFS_ZONE=us-east-1a\n" in json.dumps(data).replace("\\n", "\n")
+    assert "\nEFS_OPTIONS=,az=us-east-1a\n" in json.dumps(data).replace("\\n", "\n")
+    other = made.named("NodesPoola10g", "AWS::EC2::LaunchTemplate")["LaunchTemplateData"]
+    assert "EFS_OPTIONS" not in json.dumps(other)

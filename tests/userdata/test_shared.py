@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from userdata.values import Shared
+
 STAGE = Path(__file__).parents[2] / "userdata" / "both" / "shared.sh"
-USUAL = "_netdev,noresvport,tls,iam,nosuid,nodev,accesspoint=fsap-1"
+USUAL = "_netdev,noresvport,tls,iam,nosuid,nodev"
 
 
-def mounted(folder: Path, zone: str, efs_zone: str) -> str:
-    """The call of mount, on a machine in this zone."""
+def mounted(folder: Path, shared: Shared) -> str:
+    """The call of mount, where user data say this."""
     commands, calls = folder / "bin", folder / "calls"
     commands.mkdir()
     stubs = {
@@ -23,15 +25,13 @@ def mounted(folder: Path, zone: str, efs_zone: str) -> str:
     for name, text in stubs.items():
         (commands / name).write_text(f"#!/bin/bash\n{text}\n")
         (commands / name).chmod(0o755)
-    told = f"imds() {{ echo {zone}; }}"
     subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", f"{told}; source {STAGE}; apply"],
+        ["bash", "-euo", "pipefail", "-c", f"source {STAGE}; apply"],
         env={
             "PATH": f"{commands}:{os.environ['PATH']}",
             "SHARED_DIR": f"{folder}/there",
-            "FILE_SYSTEM": "fs-1",
-            "ACCESS_POINT": "fsap-1",
-            **({"EFS_ZONE": efs_zone} if efs_zone else {}),
+            "FILE_SYSTEM": shared.file_system_id,
+            "EFS_OPTIONS": shared.efs_options,
         },
         check=True,
     )
@@ -39,19 +39,15 @@ def mounted(folder: Path, zone: str, efs_zone: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("zone", "efs_zone", "also"),
+    ("shared", "also"),
     [
-        ("us-east-1a", "", ""),
-        ("us-east-1b", "us-east-1a", ""),
-        ("us-gov-east-1b", "us-gov-east-1a", ""),
-        ("us-east-1-dfw-2a", "us-east-1a", ",az=us-east-1a"),
+        (Shared("fs-1"), ""),
+        (Shared("fs-1", access_point_id="fsap-1"), ",accesspoint=fsap-1"),
+        (Shared("fs-1", efs_zone="us-east-1a"), ",az=us-east-1a"),
     ],
 )
-def test_a_node_in_a_local_zone_uses_the_mount_target_of_the_head_s_zone(
-    tmp_path: Path, zone: str, efs_zone: str, also: str
+def test_the_mount_helper_is_told_of_access_point_and_zone(
+    tmp_path: Path, shared: Shared, also: str
 ) -> None:
-    """EFS has none there."""
-    assert (
-        mounted(tmp_path, zone, efs_zone)
-        == f"mount -t efs -o {USUAL}{also} fs-1:/ {tmp_path}/there"
-    )
+    """A Local Zone has no mount target: its nodes use that of the head's zone."""
+    assert mounted(tmp_path, shared) == f"mount -t efs -o {USUAL}{also} fs-1:/ {tmp_path}/there"

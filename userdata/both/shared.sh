@@ -20,11 +20,7 @@ is_safe() {
 }
 
 apply() {
-    local options=_netdev,noresvport,tls,iam,$SAFE
-    [[ -z $ACCESS_POINT ]] || options+=",accesspoint=$ACCESS_POINT"
-    # A Local Zone has no mount target, and its name more parts than a region's: us-east-1-dfw-2a.
-    [[ -z ${EFS_ZONE:-} || $(imds placement/availability-zone) != *-*-*-*-* ]] ||
-        options+=",az=$EFS_ZONE"
+    local options=_netdev,noresvport,tls,iam,$SAFE$EFS_OPTIONS
     mkdir -p "$SHARED_DIR"
     if mountpoint -q "$SHARED_DIR"; then
         mount -o "remount,bind,$SAFE" "$SHARED_DIR"
