@@ -118,6 +118,14 @@ def _imported(folder: Path, source: Path) -> Path:
     return made
 
 
+def _kinds(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What a file says of each kind of login nodes; of one without a name: ""."""
+    if "login" not in given:
+        return {}
+    login = _mapping(given["login"])
+    return {n: _mapping(k) for n, k in login["kinds"].items()} if "kinds" in login else {"": login}
+
+
 class _Played:
     """A file's parts as they are here."""
 
@@ -127,6 +135,10 @@ class _Played:
         self._given = given
         self._cluster_file, self._cluster = file, file.cluster
         self._archs = {each.name: each.instance_types[0].arch for each in file.cluster.pools}
+        kinds = file.login_kinds
+        self._login_archs = dict(
+            zip(_kinds(given), (each.model.arch for each in kinds), strict=True)
+        )
         self._network = _mapping(given.get("network", {}))
         self._scripts = scripts
         self._boots = boots
@@ -162,8 +174,24 @@ class _Played:
         if "hooks" in given:
             made["hooks"] = self._scripts.played(given["hooks"])
         if "login" in given:
-            login = _mapping(given["login"])
-            made["login"] = {key: login[key] for key in KEPT_OF_LOGIN if key in login}
+            made["login"] = self._logins()
+        return made
+
+    def _logins(self) -> dict[str, Any]:
+        """The one kind of login nodes, or all of them."""
+        kinds = {
+            name: self._login(given, self._login_archs[name])
+            for name, given in _kinds(self._given).items()
+        }
+        return kinds.get("", {"kinds": kinds})
+
+    def _login(self, given: dict[str, Any], arch: str) -> dict[str, Any]:
+        """An image is of one architecture; that of the head is x86_64."""
+        made = {key: given[key] for key in KEPT_OF_LOGIN if key in given}
+        if arch != USUAL_ARCH:
+            made["image"] = OTHER_IMAGE
+        if "hooks" in given:
+            made["hooks"] = self._scripts.played(given["hooks"])
         return made
 
     def _pool(self, name: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -209,8 +237,10 @@ class _Played:
                 yield f"slurm.settings.{key}"
         if self._boots:
             yield from file_systems.left_out(self._given, SHARED_DIR)
-            login = _mapping(self._given.get("login", {}))
-            yield from (f"login.{key}" for key in login if key not in (*KEPT_OF_LOGIN, "zone"))
+            for name, login in _kinds(self._given).items():
+                place = f"login.kinds.{name}" if name else "login"
+                known = (*KEPT_OF_LOGIN, "zone", "hooks")
+                yield from (f"{place}.{key}" for key in login if key not in known)
         for name, partition in _mapping(self._given["partitions"]).items():
             yield from (f"partitions.{name}.{key}" for key in partition if key in self._lost())
         of_pools = BOOTED_OF_POOLS if self._boots else ()

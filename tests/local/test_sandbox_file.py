@@ -16,6 +16,7 @@ from tidegate.wire.config import load_cluster
 IMPORTED = Path(__file__).parents[1] / "cli" / "pcluster" / "files"
 BLOCK = "capacity-block"
 
+POLICY = "arn:aws:iam::123456789012:policy/site"
 OWN = """
 name: lab
 region: us-east-1
@@ -253,6 +254,20 @@ def test_scripts_may_lie_in_a_folder_of_their_own_by_their_names(tmp_path: Path)
     assert f"Hooks that run your scripts: s3://our-tools/head/setup.sh ({own}/setup.sh)" in (
         written.told
     )
+
+
+def test_each_kind_of_login_nodes_is_played_with_its_scripts(tmp_path: Path) -> None:
+    file = tmp_path / "lab.yaml"
+    hook = "{on_login_configured: [{inline: '#!/bin/sh'}]}"
+    kinds = f"cpu: {{count: 2, zone: us-east-1b}}, arm: {{instance_type: m7g.large, hooks: {hook}}}"
+    file.write_text(f"{OWN}login: {{kinds: {{{kinds}, gpu: {{policies: [{POLICY}]}}}}}}\n")
+
+    written = write_sandbox_file(tmp_path, file)
+
+    cpu, arm, gpu = load_cluster(written.path).login_kinds
+    assert (cpu.model.count, arm.model.arch, gpu.name) == (2, "arm64", "gpu")
+    assert [each.inline for each in arm.hooks] == ["#!/bin/sh"]
+    assert written.left_out == ["tags", "login.kinds.gpu.policies"]
 
 
 def test_simulated_machines_run_no_hooks_and_nobody_logs_in_there(tmp_path: Path) -> None:
