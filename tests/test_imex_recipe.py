@@ -46,9 +46,11 @@ class Node:
         asked = [str(script), *([argument] if argument else [])]
         return subprocess.run(asked, env=env | told, capture_output=True, text=True, check=False)
 
-    def starts(self, nodes: str, shared: str = "NO") -> subprocess.CompletedProcess[str]:
+    def starts(
+        self, nodes: str, shared: str = "NO", **told: str
+    ) -> subprocess.CompletedProcess[str]:
         prolog = self.folder / "30-imex.sh"
-        return self.run(prolog, SLURM_JOB_NODELIST=nodes, SLURM_JOB_OVERSUBSCRIBE=shared)
+        return self.run(prolog, SLURM_JOB_NODELIST=nodes, SLURM_JOB_OVERSUBSCRIBE=shared, **told)
 
     @property
     def calls(self) -> list[str]:
@@ -94,6 +96,18 @@ def test_nothing_is_restarted_below_other_jobs(node: Node, nodes: str, shared: s
 
     assert (done.returncode, node.calls) == (0, [])
     assert ("--exclusive" in done.stdout) == (shared != "NO")
+
+
+@pytest.mark.parametrize(
+    ("exclusive", "has_it"), [("NODE", True), ("TOPO", True), ("NO", False), ("USER", False)]
+)
+def test_from_26_05_on_slurm_says_by_another_word_whose_the_nodes_are(
+    node: Node, exclusive: str, *, has_it: bool
+) -> None:
+    """There SLURM_JOB_OVERSUBSCRIBE is NO also of a job that others share the nodes with."""
+    node.starts("i-1,i-2", SLURM_JOB_EXCLUSIVE=exclusive)
+
+    assert ("systemctl restart nvidia-imex" in node.calls) is has_it
 
 
 def test_a_node_without_an_address_fails_the_prolog_and_leaves_the_list(node: Node) -> None:

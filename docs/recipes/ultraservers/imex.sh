@@ -21,8 +21,10 @@ cat >>"$folder/30-imex.sh" <<'END_OF_PROLOG'
 # only on nodes of its own. A job of one node needs none.
 names=$(scontrol show hostnames "${SLURM_JOB_NODELIST:-${SLURM_NODELIST:-}}")
 [[ $names == *$'\n'* ]] || exit 0
-case ${SLURM_JOB_OVERSUBSCRIBE:-} in
-    NO | TOPO) ;;
+# From 26.05 on Slurm says it in SLURM_JOB_EXCLUSIVE, and calls also jobs that share their nodes NO in
+# SLURM_JOB_OVERSUBSCRIBE.
+case ${SLURM_JOB_EXCLUSIVE:-before ${SLURM_JOB_OVERSUBSCRIBE:-}} in
+    NODE | TOPO | 'before NO' | 'before TOPO') ;;
     *)
         echo "job $SLURM_JOB_ID shares its nodes: it has no IMEX; submit it with --exclusive"
         exit 0
