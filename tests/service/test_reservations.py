@@ -132,6 +132,7 @@ def test_an_ultraserver_that_ec2_finds_impaired_is_said(is_impaired: bool) -> No
     assert [each[:47] for each in seen.troubles] == [
         "EC2 finds the interconnect of cb-1 (cr-7) impai"
     ] * is_impaired
+    assert seen.at_s == owning.world.clock.now_s(), "the reservations were read all the same"
 
 
 def test_what_is_known_of_an_ultraserver_stays_where_its_status_cannot_be_read() -> None:

@@ -75,7 +75,6 @@ class Reservations:
         except TidegateError as trouble:
             said = f"the account's reservations cannot be read: {_said(trouble)}"
             return replace(known, troubles=(said,))
-        troubles += self._impaired(held)
         members = dict(self._members(known, troubles))
         grouped = {name for names in members.values() for name in names}
         is_whole, now_s, of = not troubles, self.clock.now_s(), self.cluster
@@ -86,6 +85,7 @@ class Reservations:
             at_s=now_s if is_whole else known.at_s,
             troubles=(
                 *troubles,
+                *self._impaired(held),
                 *odd_named(of.reservations, held, grouped, now_s),
                 *odd_members(of, held, members),
                 *odd_extensions(of, held, extensions, now_s),
