@@ -1,7 +1,8 @@
 """Writes where instance types are offered: `python -m local.offerings`.
 
 The answers of EC2 DescribeInstanceTypeOfferings, as moto ships them, of the types in the
-catalogue. Zones are counted and not named: us-east-1a is another zone in every account.
+catalogue. Zones are counted and not named: us-east-1a is another zone in every account. Not of
+UltraServers: EC2 shows where they are to accounts that it has let in.
 """
 
 import csv
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import moto
 
+from tidegate.core.model.ultraservers import is_in_ultraserver
 from tidegate.wire.catalogue import load_catalogue
 
 OFFERINGS = Path(__file__).parent.parent / "tidegate" / "data" / "offerings.csv"
@@ -22,7 +24,7 @@ ANSWERS = Path(moto.__file__).parent / "ec2" / "resources" / "instance_type_offe
 def offerings_csv() -> str:
     """The whole file: a line for each type, `region:zones` for each region that has it."""
     zones: dict[str, Counter[str]] = defaultdict(Counter)
-    known = load_catalogue()
+    known = {name for name in load_catalogue() if not is_in_ultraserver(name)}
     for answer in sorted((ANSWERS / "availability-zone").glob("*.json.gz")):
         region = answer.name.removesuffix(".json.gz")
         for each in json.loads(gzip.decompress(answer.read_bytes())):

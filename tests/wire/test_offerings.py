@@ -35,6 +35,13 @@ def test_what_a_region_sells_is_no_problem():
     assert told(moved("eu-central-1", "g4dn.xlarge")) == []
 
 
+def test_where_ultraservers_are_sold_only_ec2_can_say():
+    """To accounts that it has let in: the data are the answers that another account had."""
+    for region in ("us-east-2", "us-west-2"):
+        changes = moved(region, "trn2u.48xlarge") | {"pools.t4.capacity_types": ["capacity-block"]}
+        assert told(changes) == []
+
+
 def test_types_that_a_region_does_not_sell_are_told_with_their_place():
     assert told(moved("eu-central-2", "p5.48xlarge")) == [
         "pools.t4.instance_types: p5.48xlarge is not offered in eu-central-2"
