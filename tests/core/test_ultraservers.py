@@ -212,6 +212,21 @@ def test_what_still_runs_is_ended_an_hour_before_the_end(minutes: float, is_ende
     assert ended(seen) == [("i-1",)] * is_ended
 
 
+@pytest.mark.parametrize(("launched_into", "is_ended"), [("cr-1", True), ("cr-2", False)])
+def test_a_node_that_ec2_names_in_no_block_yet_is_in_the_one_of_its_launch(
+    launched_into: str, *, is_ended: bool
+) -> None:
+    """And not in the one that ends first, while the other one goes on for days."""
+    both = held("cr-1", 18, "cb-1", ends_in_s=61 * MINUTE_S), held("cr-2", 18, "cb-2")
+    known = replace(up("i-1", launched_into)[1], phase=Phase.LAUNCHED)
+    new = instance("i-1", ULTRA, age_s=60)
+
+    assert (
+        ended(snapshot(of=holding(*both), instances=[new], records=[known]))
+        == [("i-1",)] * is_ended
+    )
+
+
 def test_it_is_ended_also_while_the_head_is_silent() -> None:
     seen = leaves(61 * MINUTE_S, "ALLOCATED")
 

@@ -11,12 +11,7 @@ from tidegate.core.fleet.members import Member
 from tidegate.core.model.ledger import Phase
 from tidegate.core.model.plan import Terminate
 from tidegate.core.model.snapshot import Snapshot
-from tidegate.core.model.ultraservers import (
-    ULTRASERVER_DRAIN_S,
-    ULTRASERVER_ENDS_S,
-    is_in_ultraserver,
-)
-from tidegate.core.offers.reservations import block_drains_at_s
+from tidegate.core.model.ultraservers import ULTRASERVER_ENDS_S, is_in_ultraserver
 
 ENDS = "AWS wants the instances of an UltraServer ended an hour before its block ends"
 
@@ -34,9 +29,12 @@ def _must_end(member: Member, snapshot: Snapshot) -> bool:
         return False
     if record is None or record.phase is Phase.RELEASED:
         return False  # others end these
-    drains_at_s = block_drains_at_s(snapshot.cluster, record.offering, record.launched_at_s, one)
-    if drains_at_s is None or member.was_just_ended(
+    # Of which nobody says where it is, EC2 ends it: it may be in a block that goes on for days.
+    its_id = one.capacity_reservation_id or record.reservation
+    ends = (each.ends_at_s for each in snapshot.cluster.reservations if each.id == its_id)
+    ends_at_s = next(ends, None)
+    if ends_at_s is None or member.was_just_ended(
         snapshot.now_s, snapshot.cluster.timings.describe_lag_s
     ):
         return False
-    return snapshot.now_s >= drains_at_s + ULTRASERVER_DRAIN_S - ULTRASERVER_ENDS_S
+    return snapshot.now_s >= ends_at_s - ULTRASERVER_ENDS_S
