@@ -130,6 +130,14 @@ def test_reservations_of_one_block_are_one_ultraserver() -> None:
     assert of(parts, gang(16)) == [("cr-3", 16)]
 
 
+def test_one_that_is_over_is_none_that_a_gang_could_fit_into() -> None:
+    """It may stand in the file for long, and the gang would wait for it for ever."""
+    over = held("cr-1", 18, "cb-1", ends_in_s=-HOUR_S)
+    small = held("cr-2", 9, "cb-2"), held("cr-3", 9, "cb-3")
+
+    assert of((over, *small), gang(12)) == [("cr-2", 9), ("cr-3", 3)]
+
+
 def test_where_ec2_says_no_block_each_reservation_is_one() -> None:
     unknown = held("cr-1", 10), held("cr-2", 8)
 

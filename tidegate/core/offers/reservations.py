@@ -116,21 +116,24 @@ class Ultraservers:
     is one; the reservation's own where EC2 does not say it.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, now_s: float) -> None:
         self._of: dict[str, str] = {}
-        sizes: Counter[tuple[Offering, str]] = Counter()
+        self._sizes: Counter[tuple[Offering, str]] = Counter()
         for each in cluster.reservations:
-            if is_in_ultraserver(each.instance_type):
-                self._of[each.id] = each.block or each.id
-                sizes[each.offering, self._of[each.id]] += each.count
-        self._sizes = sizes
+            if not is_in_ultraserver(each.instance_type):
+                continue
+            self._of[each.id] = each.block or each.id
+            if now_s < (drains_at_s(each) or inf):
+                self._sizes[each.offering, self._of[each.id]] += each.count
 
     def of(self, reservation: str) -> str:
         """By the id of a reservation; "": it is of none."""
         return self._of.get(reservation, "")
 
     def largest(self, offering: Offering) -> int:
-        """How many nodes the largest one of the offering has; 0: there is none."""
+        """How many nodes the largest one of the offering has that goes on or is to begin; 0: there
+        is none.
+        """
         return max((size for (on, _), size in self._sizes.items() if on == offering), default=0)
 
     def beside(self, near: Set[str]) -> frozenset[str]:
@@ -147,7 +150,7 @@ class ReservedCapacity:
     def __init__(self, snapshot: Snapshot) -> None:
         self._now_s = snapshot.now_s
         self._rooms = _rooms(snapshot) if snapshot.cluster.reservations else {}
-        self.ultraservers = Ultraservers(snapshot.cluster)
+        self.ultraservers = Ultraservers(snapshot.cluster, snapshot.now_s)
 
     def targets(self, market: Market) -> list[str]:
         """Those with places, in the order in which to fill them: those with the fewest first, which
