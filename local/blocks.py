@@ -41,7 +41,8 @@ class LocalBlocks:
     `extension_offers`: as EC2's answer has them, each with the id of its block; `payments`: what
     becomes of the extension's payment, by its offer: it is made when not named.
     `blocks`: of UltraServers that were bought; `interconnects`: how that of each is, by its id: ok
-    when not named; `parts`: of how many reservations an UltraServer consists.
+    when not named; `parts`: of how many reservations an UltraServer consists; `is_named_late`: the
+    answer to its purchase does not name them.
     """
 
     offers: list[dict[str, Any]] = field(default_factory=list)
@@ -61,6 +62,7 @@ class LocalBlocks:
     blocks: list[dict[str, Any]] = field(default_factory=list)
     interconnects: dict[str, str] = field(default_factory=dict)
     parts: int = 1
+    is_named_late: bool = False
 
     def clear(self) -> None:
         for each in (self.offers, self.left, self.scores, self.states, self.bought, self.asked):
@@ -69,7 +71,7 @@ class LocalBlocks:
             more.clear()
         self.blocks.clear()
         self.interconnects.clear()
-        self.parts = 1
+        self.parts, self.is_named_late = 1, False
         self.questions, self.scored_max, self.shown_after_s = 100, 1_000_000, 0.0
 
     def offered(self, asked: Mapping[str, Any]) -> list[dict[str, Any]]:

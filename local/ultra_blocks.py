@@ -2,7 +2,7 @@
 for its instances or several.
 
 What EC2's documents leave open is here as it would be hardest: the tags of a purchase are on the
-blocks alone, and its answer describes the first reservation and only names the others.
+blocks alone, and its answer describes no reservation, and names them or not even that.
 Source: EC2 API reference, PurchaseCapacityBlock, DescribeCapacityBlocks,
 DescribeCapacityBlockStatus; EC2 user guide, "Capacity Blocks for ML".
 """
@@ -44,13 +44,10 @@ def sell_ultraservers(
             }
         )
         model.blocks.append(made[-1])
-    ids = made[0]["CapacityReservationIds"]
-    first = next(each for each in model.bought if each["CapacityReservationId"] == ids[0])
-    pending = {"State": "payment-pending"}
-    return {
-        "CapacityReservation": first | pending,
-        "CapacityBlocks": [each | pending for each in made],
-    }
+    pending: dict[str, Any] = {"State": "payment-pending"}
+    if model.is_named_late:
+        pending["CapacityReservationIds"] = []
+    return {"CapacityBlocks": [each | pending for each in made]}
 
 
 def install_ultra_blocks(model: "LocalBlocks") -> None:

@@ -94,6 +94,16 @@ def test_after_a_lost_answer_all_of_them_are_found_and_written(shop: Shop) -> No
     assert "were bought before: nothing is bought now" in shop.told[-3]
 
 
+def test_where_the_answer_names_none_they_are_found_and_written_too(shop: Shop) -> None:
+    shop.cloud.blocks.is_named_late = True
+    with pytest.raises(BadConfig, match="names no reservation of it yet\nEC2 may have sold"):
+        shop.buys()
+
+    shop.buys()
+
+    assert len(shop.cloud.blocks.bought) == len(shop.named()) == 2
+
+
 def test_one_of_them_that_stands_in_the_file_is_not_written_twice(shop: Shop) -> None:
     shop.buys()
     whole = shop.file.read_text()

@@ -17,6 +17,7 @@ from tidegate.adapters.aws_errors import aws_call, is_offer_gone, is_unsold, mes
 from tidegate.core.model.capacity import OFFER_TAG, BlockOffer, BlockState, Gone, Holding
 from tidegate.core.model.cluster import Reservation
 from tidegate.core.model.ec2 import CLUSTER_TAG, Market
+from tidegate.core.model.errors import Throttled
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ultraservers import (
     ULTRASERVERS,
@@ -108,7 +109,9 @@ class CapacityBlocks:
             )
         if isinstance(answer, ClientError):
             return Gone(message_of(answer))
-        return tuple(_bought(answer, offer, self.cluster))
+        if bought := tuple(_bought(answer, offer, self.cluster)):
+            return bought
+        raise Throttled(f"EC2 has sold {offer.offer_id} and names no reservation of it yet")
 
 
 def _wanted(instance_type: str, count: int) -> dict[str, Any]:
@@ -121,9 +124,8 @@ def _wanted(instance_type: str, count: int) -> dict[str, Any]:
 
 def _bought(answer: Mapping[str, Any], offer: BlockOffer, cluster: str) -> Iterator[Holding]:
     """The reservations that EC2 describes, and of UltraServers also those that it only names."""
-    first = answer.get("CapacityReservation")
-    described = answer.get("CapacityReservations") or [first]
-    known = {each["CapacityReservationId"]: _holding(each, cluster) for each in described}
+    described = answer.get("CapacityReservations") or [answer.get("CapacityReservation")]
+    known = {each["CapacityReservationId"]: _holding(each, cluster) for each in described if each}
     block_of = {
         name: block["CapacityBlockId"]
         for block in answer.get("CapacityBlocks", ())
