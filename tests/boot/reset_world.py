@@ -25,7 +25,8 @@ from tests.boot.node_world import Stage, ended, kernel_says, listen, reason, tol
 POOL = replace(
     wanting(power_limit_w=250), shapes=shaped(has_nvswitch=True).shapes, has_exporters=True
 )
-WORKS: Mapping[str, str | bytes] = {**manager("580.65.06"), **DCGM}
+IMEX = {"/etc/systemd/system/nvidia-imex.service": "[Service]\nExecStart=/bin/sleep 1000\n"}
+WORKS: Mapping[str, str | bytes] = {**manager("580.65.06"), **DCGM, **IMEX}
 FAILS_TEST = "#!/bin/sh\n[ ! -e /etc/local-bad-memory ] || exit 205\n"
 CASES: dict[str, tuple[Fault, str]] = {
     "works": (Fault("", WORKS, POOL), ""),
@@ -50,6 +51,7 @@ def mended(name: str, machine: Machine, head: Machine) -> dict[str, Any]:
     lines = "ecc.errors.uncorrected.volatile.total=1", CASES[name][1]
     machine.run(["sh", "-c", f"printf '%s\\n' '{"' '".join(filter(None, lines))}' >>{STATE}"])
     machine.run(["touch", "/etc/local-bad-memory"])
+    machine.run(["systemctl", "start", "nvidia-imex"])
     kernel_says(machine, SAYS.get(name, XID.format(48)))
     wait_for(lambda: "tidegate-health" in reason(machine))
     machine.run(["truncate", "-s0", "/run/local-nvidia-smi-calls"])
@@ -60,7 +62,7 @@ def mended(name: str, machine: Machine, head: Machine) -> dict[str, Any]:
         wait_for(lambda: show_nodes(head)[node]["State"] == "IDLE+DYNAMIC_NORM", 30)
         job = ["srun", "-D/", "-t1", f"--nodelist={node}", "true"]
         seen["job"] = str(machine.run(job).returncode)
-        units = "nvidia-fabricmanager tidegate-gpu-metrics tidegate-gpu-use slurmd"
+        units = "nvidia-fabricmanager nvidia-imex tidegate-gpu-metrics tidegate-gpu-use slurmd"
         seen["active"] = machine.run(["systemctl", "is-active", *units.split()]).stdout
         seen["smi"] = machine.run(["cat", "/run/local-nvidia-smi-calls"]).stdout
         seen["gpus"] = machine.run(["cat", STATE]).stdout

@@ -16,7 +16,7 @@ source files/checks.sh
 
 readonly RESET_LIMIT_S=${RESET_LIMIT_S:-120} LOG=$LOG_DIR/gpu-reset.log KERNEL=${KERNEL:-/dev/kmsg}
 # In the order in which they start again. slurmd too: it begins a health check every five minutes.
-readonly CLIENTS="nvidia-persistenced nvidia-fabricmanager $MONITORS nvidia-dcgm-exporter tidegate-gpu-metrics tidegate-gpu-use"
+readonly CLIENTS="nvidia-persistenced nvidia-fabricmanager nvidia-imex $MONITORS nvidia-dcgm-exporter tidegate-gpu-metrics tidegate-gpu-use"
 why='' stopped=''
 
 reboot_machine() {
