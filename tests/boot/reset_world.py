@@ -69,7 +69,12 @@ def mended(name: str, machine: Machine, head: Machine) -> dict[str, Any]:
         # The boot's own gate would find the same as after a boot.
         gate = "cd /opt/tidegate/boot && ./boot.sh try health"
         seen["gate"] = str(machine.run(["sh", "-c", gate]).returncode)
-    seen["state"] = show_nodes(head)[node]["State"]
+        seen["state"] = show_nodes(head)[node]["State"]
+        # It is sick after all, within the minute in which the watch has drained it.
+        kernel_says(machine, XID.format(48))
+        wait_for(lambda: "tidegate-health" in reason(machine))
+        seen["again"] = reason(machine)
+    seen.setdefault("state", show_nodes(head)[node]["State"])
     return seen | {"alive": machine.is_alive, "console": machine.console.read_text()}
 
 

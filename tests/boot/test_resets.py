@@ -70,6 +70,11 @@ def test_what_the_log_said_before_the_reset_ends_no_later_boot_of_the_node(seen)
     assert seen["works"]["gate"] == "0"
 
 
+def test_a_node_that_is_sick_right_after_it_is_drained_again(seen):
+    """Also by the same Xid within the minute in which the watch says nothing twice."""
+    assert "Xid 48" in seen["works"]["again"]
+
+
 def test_the_service_hears_how_long_it_took(seen):
     event = told(seen["works"])
 

@@ -81,6 +81,8 @@ main() {
     # shellcheck disable=SC2086
     start_units ${stopped/ slurmd/}
     stage health 300
+    # The watch drains for the same Xid once a minute ($NOT_AGAIN_S), and less may have passed since.
+    systemctl restart tidegate-health-watch
     systemctl start slurmd
     open_node
     trap - EXIT
