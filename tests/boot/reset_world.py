@@ -37,6 +37,11 @@ CASES: dict[str, tuple[Fault, str]] = {
     "cut": (FAULTS["mig"], ""),
     "a_reboot_is_asked": (FAULTS["healthy"], ""),
 }
+# With what the driver says after each Xid for which it wants that.
+NEEDS_RESET = (
+    "NVRM: Xid (PCI:0000:00:1e): 154, GPU recovery action changed from 0x0 (None)"
+    " to 0x1 (GPU Reset Required)\n"
+)
 # Others say what a reset mends, or a reboot.
 SAYS = {"a_reboot_is_asked": XID.format(79)}
 SOONER = "s/RESET_LIMIT_S:-120/RESET_LIMIT_S:-2/; s/sleep 5/sleep 0.2/"
@@ -52,7 +57,7 @@ def mended(name: str, machine: Machine, head: Machine) -> dict[str, Any]:
     machine.run(["sh", "-c", f"printf '%s\\n' '{"' '".join(filter(None, lines))}' >>{STATE}"])
     machine.run(["touch", "/etc/local-bad-memory"])
     machine.run(["systemctl", "start", "nvidia-imex"])
-    kernel_says(machine, SAYS.get(name, XID.format(48)))
+    kernel_says(machine, SAYS.get(name, XID.format(48) + NEEDS_RESET))
     wait_for(lambda: "tidegate-health" in reason(machine))
     machine.run(["truncate", "-s0", "/run/local-nvidia-smi-calls"])
     seen = {"drained": reason(machine)}

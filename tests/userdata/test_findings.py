@@ -141,8 +141,31 @@ def test_each_xid_has_one_row() -> None:
             "NVRM: Xid (PCI:0009:01:00): 154, GPU recovery action changed from 0x0 (None)"
             " to 0x4 (Drain and Reset)",
             "drain",
-            "Xid 154: the driver asks for: Drain and Reset (fatal; NVIDIA's"
-            " remedy: drain and reset)",
+            "Xid 154: the driver asks for: Drain and Reset (fatal; NVIDIA's remedy: reset)",
+        ),
+        (
+            "NVRM: Xid (PCI:0009:01:00): 154, GPU recovery action changed from 0x0 (None)"
+            " to 0x1 (GPU Reset Required)",
+            "drain",
+            "Xid 154: the driver asks for: GPU Reset Required (fatal; NVIDIA's remedy: reset)",
+        ),
+        (
+            "NVRM: Xid (PCI:0009:01:00): 154, GPU recovery action changed from 0x0 (None)"
+            " to 0x1 (PF FLR)",
+            "drain",
+            "Xid 154: the driver asks for: PF FLR (fatal; NVIDIA's remedy: reset)",
+        ),
+        (
+            "NVRM: Xid (PCI:0009:01:00): 154, GPU recovery action changed from 0x0 (None)"
+            " to 0x2 (Node Reboot Required)",
+            "drain",
+            "Xid 154: the driver asks for: Node Reboot Required (fatal; NVIDIA's remedy: reboot)",
+        ),
+        (
+            "NVRM: Xid (PCI:0009:01:00): 154, GPU recovery action changed from 0x0 (None)"
+            " to 0x3 (Drain P2P)",
+            "drain",
+            "Xid 154: the driver asks for: Drain P2P (fatal; NVIDIA's remedy: drain p2p)",
         ),
         (
             "NVRM: Xid (PCI:0009:01:00): 154, GPU recovery action changed from 0x1 (GPU Reset"

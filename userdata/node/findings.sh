@@ -208,7 +208,13 @@ judge_by_words() {
     action=tell
     if [[ $1 =~ recovery\ action\ changed\ from\ .*\ to\ [^\(]*\(([^\)]*)\) ]]; then
         words="the driver asks for: ${BASH_REMATCH[1]}"
-        [[ ${BASH_REMATCH[1]} == None ]] || action=${BASH_REMATCH[1],,}
+        # By its version: GPU Reset Required, Drain and Reset, PF FLR; Node Reboot Required, OS Reboot.
+        case ${BASH_REMATCH[1]} in
+            None) ;;
+            *Reset* | *FLR*) action=reset ;;
+            *Reboot*) action=reboot ;;
+            *) action=${BASH_REMATCH[1],,} ;;
+        esac
     elif [[ $1 == *' Fatal '* ]]; then
         action=$fatal
     fi
