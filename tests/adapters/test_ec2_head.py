@@ -20,8 +20,9 @@ def ec2() -> Any:
     return make("ec2", "us-east-1", aws_access_key_id="x", aws_secret_access_key="x")
 
 
-def shown(instance_id: str, role: str, state: str) -> dict[str, Any]:
+def shown(instance_id: str, role: str, state: str, kind: str = "") -> dict[str, Any]:
     tags = [{"Key": "tidegate:role", "Value": role}]
+    tags += [{"Key": "tidegate:login", "Value": kind}] if kind else []
     return {"InstanceId": instance_id, "LaunchTime": 0, "State": {"Name": state}, "Tags": tags}
 
 
@@ -69,6 +70,24 @@ def test_a_login_node_that_ec2_refuses_keeps_no_head_and_is_told(ec2: Any) -> No
         stub.add_client_error("start_instances", "InsufficientInstanceCapacity", "no room")
 
         assert Ec2Head(ec2, "demo").start() == "of the login nodes: no room"
+
+
+def test_a_kind_of_login_nodes_that_ec2_refuses_keeps_no_other(ec2: Any) -> None:
+    """EC2 starts none of a request where it cannot start one."""
+    found = [
+        shown(HEAD, "head", "stopped"),
+        shown("i-4", "login", "stopped", "gpu"),
+        shown("i-3", "login", "stopped", "login"),
+        shown("i-2", "login", "stopped", "login"),
+    ]
+    with Stubber(ec2) as stub:
+        stub.add_response("describe_instances", {"Reservations": [{"Instances": found}]})
+        stub.add_response("start_instances", {}, {"InstanceIds": [HEAD]})
+        stub.add_client_error("start_instances", "InsufficientInstanceCapacity", "no room")
+        stub.add_response("start_instances", {}, {"InstanceIds": ["i-2", "i-3"]})
+
+        assert Ec2Head(ec2, "demo").start() == "of the login nodes gpu: no room"
+        stub.assert_no_pending_responses()
 
 
 @pytest.mark.parametrize(

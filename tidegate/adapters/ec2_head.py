@@ -1,15 +1,24 @@
 """The head's instance on EC2, found by its tags: a replaced head carries the same ones.
 
-Login nodes are of no use without it: they are started and stopped with it.
+Login nodes are of no use without it: they are started and stopped with it, each kind by a request
+of its own. EC2 starts none of a request where it cannot start one. Sources:
+aws-solutions/instance-scheduler-on-aws#304; cloud-custodian/cloud-custodian#463.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
 from tidegate.adapters.aws_errors import aws_call, is_not_now, message_of, tolerating
-from tidegate.core.model.ec2 import CLUSTER_TAG, HEAD_ROLE, LOGIN_ROLE, ROLE_TAG, InstanceState
+from tidegate.core.model.ec2 import (
+    CLUSTER_TAG,
+    HEAD_ROLE,
+    LOGIN_ROLE,
+    LOGIN_TAG,
+    ROLE_TAG,
+    InstanceState,
+)
 from tidegate.core.model.frozen import frozen
 
 if TYPE_CHECKING:
@@ -61,11 +70,14 @@ class Ec2Head:
         head = _newest(found)
         if head is None:
             return "EC2 shows no instance with the head's tags"
-        login = sorted(each["InstanceId"] for each in found if _role(each) == LOGIN_ROLE)
         with aws_call():
             refused = _refused(call, [head["InstanceId"]])
-            of_login = _refused(call, login) if login else ""
-        return refused or (of_login and f"of the login nodes: {of_login}")
+            of_login = [
+                f"of the login nodes{kind and f' {kind}'}: {text}"
+                for kind, ids in _login_nodes(found)
+                if (text := _refused(call, ids))
+            ]
+        return refused or "; ".join(of_login)
 
     def _head(self) -> "InstanceTypeDef | None":
         return _newest(self._of_roles(HEAD_ROLE))
@@ -92,12 +104,25 @@ def _refused(call: Callable[[list[str]], object], ids: list[str]) -> str:
     return message_of(answer) if isinstance(answer, ClientError) else ""
 
 
+def _login_nodes(found: "Iterable[InstanceTypeDef]") -> Sequence[tuple[str, list[str]]]:
+    """Their ids by kind; "" for those that were deployed before they bore its tag."""
+    ids: dict[str, list[str]] = {}
+    for each in found:
+        if _role(each) == LOGIN_ROLE:
+            ids.setdefault(_tag(each, LOGIN_TAG), []).append(each["InstanceId"])
+    return [(kind, sorted(those)) for kind, those in sorted(ids.items())]
+
+
 def _state(instance: "InstanceTypeDef") -> InstanceState:
     return InstanceState(instance["State"]["Name"])
 
 
 def _role(instance: "InstanceTypeDef") -> str:
-    return next((tag["Value"] for tag in instance.get("Tags", ()) if tag["Key"] == ROLE_TAG), "")
+    return _tag(instance, ROLE_TAG)
+
+
+def _tag(instance: "InstanceTypeDef", key: str) -> str:
+    return next((tag["Value"] for tag in instance.get("Tags", ()) if tag["Key"] == key), "")
 
 
 def _newest(instances: "Iterable[InstanceTypeDef]") -> "InstanceTypeDef | None":
