@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.cli.pcluster.imported import PLACES, changed, codes, good, written
+from tests.cli.pcluster.test_system import arm_file
 from tidegate.cli.main import app
 
 POOL = "{Name: login, InstanceType: m5.large, Networking: {SubnetIds: [subnet-0a1b2c3d]}%s}"
@@ -185,3 +186,46 @@ def test_a_kind_gets_a_name_that_a_host_may_have(
     done = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
 
     assert list(written(done)["login"]["kinds"]) == kinds
+
+
+@pytest.mark.parametrize(
+    ("cluster", "image", "told"),
+    [
+        ("ami-0a1b2c3d", "ami-0a1b2c3d", False),
+        ("", None, True),
+        ("ami-0a1b2c3e", None, False),  # the head's is the cluster's
+    ],
+)
+def test_login_nodes_do_not_boot_from_the_head_s_own_image(
+    tmp_path: Path, cluster: str, image: str | None, told: bool
+):
+    """Source: ParallelCluster's cluster_config.py, login_nodes_ami."""
+    head = "  Ssh: {AllowedIps: 192.0.2.0/24}\n  Image: {CustomAmi: ami-0a1b2c3e}\n"
+    pools = f"LoginNodes: {{Pools: [{POOL % ''}]}}\nHeadNode:\n{head}"
+    file = changed(tmp_path, "HeadNode:\n", pools)
+    if cluster:
+        text = file.read_text()
+        file.write_text(
+            text.replace("{Os: ubuntu2404}", f"{{Os: ubuntu2404, CustomAmi: {cluster}}}")
+        )
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file), *PLACES])
+
+    (kind,) = good(done).login_kinds
+    assert kind.model.image == image
+    assert ("Pools[login]: they boot from the head's image (ami-0a1b2c3e)" in done.stderr) is told
+
+
+def test_a_type_that_cannot_be_leaves_login_nodes_of_an_arm_cluster_arm(tmp_path: Path):
+    """An image for both architectures would be refused as a whole."""
+    file = arm_file(tmp_path)
+    pool = "{Name: a, InstanceType: m7g.huge, Ssh: {AllowedIps: 192.0.2.0/24}}"
+    text = file.read_text().replace("HeadNode:\n", f"LoginNodes: {{Pools: [{pool}]}}\nHeadNode:\n")
+    file.write_text(text)
+    ask = ["import", "pcluster", str(file), *PLACES]
+
+    refused = CliRunner().invoke(app, ask)
+    (kind,) = good(CliRunner().invoke(app, [*ask, "--accept", "login-nodes"])).login_kinds
+
+    assert codes(refused) == {"login-nodes"}
+    assert kind.model.arch == "arm64"

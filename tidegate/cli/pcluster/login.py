@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from tidegate.cli.pcluster import custom, scripts
 from tidegate.cli.pcluster.network import Places, own_subnet, stand_in_zone
 from tidegate.cli.pcluster.outcome import Gap, Path, Translated, Yaml, reason
+from tidegate.cli.pcluster.pools import is_arm
 from tidegate.cli.pcluster.shape import Configuration, LoginPool
 from tidegate.core.model.frozen import frozen
 from tidegate.wire.login import LoginOptions
@@ -58,8 +59,9 @@ def _pool(asked: _Asked, old: Configuration, region: str, places: Places, done: 
     made: Yaml = {"count": pool.count}
     if pool.instance_type:
         made |= _checked({"instance_type": pool.instance_type}, asked, "InstanceType", done)
-    if pool.image and pool.image.custom_ami:
-        made |= _checked({"image": pool.image.custom_ami}, asked, "Image.CustomAmi", done)
+    if "instance_type" not in made and is_arm(old):  # the usual one boots from none of its images
+        made["instance_type"] = "m7g.large"
+    made |= _image(old, asked, done)
     if pool.subnet:
         made |= own_subnet(old, pool.subnet, places) or {"zone": None}
         if made["zone"] is None:
@@ -77,6 +79,26 @@ def _pool(asked: _Asked, old: Configuration, region: str, places: Places, done: 
     if policies := custom.of_machine(pool.iam, asked.place, done):
         made["policies"] = policies
     return made
+
+
+def _image(old: Configuration, asked: _Asked, done: Translated) -> Yaml:
+    """Its own or the cluster's, never the head's, which it has here where it names none.
+
+    Source: ParallelCluster's cluster_config.py, login_nodes_ami.
+    """
+    own = asked.pool.image.custom_ami if asked.pool.image else None
+    if own:
+        return _checked({"image": own}, asked, "Image.CustomAmi", done)
+    head = old.head_node.image.custom_ami if old.head_node and old.head_node.image else None
+    cluster = old.image.custom_ami if old.image else None
+    if not head or head == cluster:
+        return {}
+    if cluster:
+        return {"image": cluster}
+    means = f"they boot from the head's image ({head}), not from AWS's: name one in"
+    image = ".".join((*asked.path, "image"))
+    done.lose(asked.place, "without-harm", f"{means} {image}", is_heavy=False)
+    return {}
 
 
 def _kind_name(pool: str, taken: Collection[str]) -> str:
