@@ -85,8 +85,9 @@ def test_what_may_not_be_asked_is_said_and_hides_nothing_else(region: Region):
     result = region.ask({"image": "ami-0123456789abcdef0"})
 
     assert result.exit_code == 1
-    assert "not checked: Quotas of vCPUs let every pool reach its limits. NotAuthorized: " in (
-        result.output
+    assert (
+        "not checked: Quotas of vCPUs let every pool reach its limits, head and login nodes start."
+        " NotAuthorized: " in (result.output)
     )
     assert "ami-0123456789abcdef0 is not there" in result.output
 
@@ -264,6 +265,26 @@ def test_a_file_system_in_another_vpc_or_without_mount_targets(region: Region):
     assert region.told(changes) == [
         f"existing.file_system {file_system} is in {vpc}, not in {region.names.vpc_id}"
     ]
+
+
+def test_a_local_zone_needs_no_mount_target(region: Region):
+    """EFS makes none there: its nodes use that of the head's zone."""
+    efs, ec2 = region.cloud.client("efs"), region.cloud.client("ec2")
+    file_system = efs.create_file_system(CreationToken="beside")["FileSystemId"]
+    (zone, subnet), *_ = region.names.subnets.items()
+    efs.create_mount_target(FileSystemId=file_system, SubnetId=subnet)
+    group = ec2.create_security_group(
+        GroupName="beside", Description="a", VpcId=region.names.vpc_id
+    )["GroupId"]
+    subnets = {zone: subnet, "us-east-1-dfw-2a": "subnet-0a1b2c3d"}
+    network = {"vpc": region.names.vpc_id, "subnets": subnets}
+    existing = {"file_system": file_system, "file_security_group": group}
+
+    told = region.told(
+        {"network": network, "existing": existing, "pools.t4.zones": [zone, "us-east-1-dfw-2a"]}
+    )
+
+    assert not [each for each in told if "mount target" in each]
 
 
 def test_an_existing_head_that_is_not_there(region: Region):

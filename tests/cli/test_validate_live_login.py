@@ -42,3 +42,16 @@ def test_a_type_that_is_not_offered_is_told_by_its_kind(region: Region) -> None:
     told = region.told({"login": {"kinds": {"gpu": {"instance_type": "p4de.24xlarge"}}}})
 
     assert [each for each in told if each.startswith("login.kinds.gpu.instance_type p4de")]
+
+
+def test_login_nodes_that_the_quota_does_not_let_start_are_told(region: Region) -> None:
+    """The deployment would be rolled back as a whole."""
+    quota = "Running On-Demand G and VT instances"
+    region.quotas[quota] = 8.0
+    gpu = {"instance_type": "g5.xlarge", "count": 3}
+
+    told = region.told({"login": {"kinds": {"gpu": gpu, "fits": {**gpu, "count": 2}, "cpu": {}}}})
+
+    assert [each for each in told if each.startswith("login.")] == [
+        f"login.kinds.gpu.instance_type 12 vCPUs in all, the quota `{quota}` is 8: raise it"
+    ]

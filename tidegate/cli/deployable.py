@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 
 from tidegate.adapters.account import EBS_AWS_KEY, Account, Image
-from tidegate.cli import disk_keys, naming, own_parts, quotas, sessions, ways_out
+from tidegate.cli import disk_keys, mount_targets, naming, own_parts, quotas, sessions, ways_out
 from tidegate.cli.wanted_images import root_volumes, wanted_images
 from tidegate.core.model.alarms import AlarmState
 from tidegate.core.model.cluster import Pool
@@ -138,8 +138,10 @@ def _pool_offerings(pool: Pool, offered: Mapping[str, frozenset[str]]) -> Found:
 
 
 def _quotas(file: ClusterFile, account: Account) -> Found:
-    """Quotas of vCPUs let every pool reach its limits."""
-    yield from quotas.problems(file.cluster.pools, account.quotas())
+    """Quotas of vCPUs let every pool reach its limits, head and login nodes start."""
+    found = account.quotas()
+    yield from quotas.problems(file.cluster.pools, found)
+    yield from quotas.machine_problems(file, found)
 
 
 def _addresses(file: ClusterFile, account: Account) -> Found:
@@ -339,7 +341,7 @@ def _existing_parts(file: ClusterFile, account: Account) -> Found:
         elif found != vpc_id:
             yield Problem(place, f"{name} is in {found}, not in {vpc_id}")
     if existing.file_system:
-        yield from _file_system(existing.file_system, file, account)
+        yield from mount_targets.problems(existing.file_system, file, account)
     if existing.munge_secret and not account.has_secret(existing.munge_secret):
         yield Problem(("existing", "munge_secret"), f"{existing.munge_secret} is not there")
 
@@ -356,21 +358,6 @@ def _linked_buckets(file: ClusterFile, account: Account) -> Found:
     if not (file.lustre and file.lustre.data_repositories):
         yield Needless("the file names none")
     yield from own_parts.bucket_problems(file, account)
-
-
-def _file_system(file_system_id: str, file: ClusterFile, account: Account) -> Found:
-    place: Place = ("existing", "file_system")
-    targets = account.mount_targets(file_system_id)
-    if targets is None:
-        yield Problem(place, f"{file_system_id} is not there")
-        return
-    vpc_id = file.network.vpc
-    if others := sorted({each for each in targets.values() if each != vpc_id}):
-        yield Problem(place, f"{file_system_id} is in {', '.join(others)}, not in {vpc_id}")
-        return
-    if missing := [zone for zone in file.all_zones if zone not in targets]:
-        text = f"{file_system_id} has no mount target in {', '.join(missing)}"
-        yield Problem(place, f"{text}: nodes there could not mount it")
 
 
 def _alarms(file: ClusterFile, account: Account) -> Found:

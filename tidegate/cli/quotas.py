@@ -1,4 +1,4 @@
-"""Whether the account's quotas let a pool reach its limits, and a network be made."""
+"""Whether the account's quotas let a pool reach its limits, machines start, a network be made."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -6,6 +6,8 @@ from math import ceil
 
 from tidegate.core.model.cluster import Limits, Pool
 from tidegate.core.model.ec2 import InstanceType, Market
+from tidegate.wire.catalogue import load_catalogue
+from tidegate.wire.config import ClusterFile
 from tidegate.wire.problems import Problem
 
 # Names as EC2 gives them (User Guide, "Spot Instance quotas", "On-Demand Instance quotas"):
@@ -29,6 +31,17 @@ def problems(pools: Iterable[Pool], quotas: Quotas) -> Iterator[Problem]:
         for index, market in enumerate(pool.markets):
             if market in _NAMES:
                 yield from _of_market(pool, index, market, quotas)
+
+
+def machine_problems(file: ClusterFile, quotas: Quotas) -> Iterator[Problem]:
+    """Head and login nodes that EC2 would refuse to start: the deployment would be rolled back."""
+    counts = {kind.place: kind.model.count for kind in file.login_kinds}
+    for place, name, _ in file.machines:
+        quota = quota_name(name, Market.ON_DEMAND, quotas)
+        vcpus = load_catalogue()[name].instance_type.vcpus * counts.get(place, 1)
+        if quota and vcpus > quotas[quota]:
+            text = f"{vcpus} vCPUs in all, the quota `{quota}` is {quotas[quota]:g}: raise it"
+            yield Problem((*place, "instance_type"), text)
 
 
 def quota_name(instance_type: str, market: Market, names: Iterable[str]) -> str:
