@@ -109,8 +109,7 @@ def _zones(parts: Parts) -> Iterator[Problem]:
             places[("pools", name, "zones", index)] = zone
     of_pools = [zone for place, zone in places.items() if place[0] == "pools"]
     is_beside = bool(of_pools) and all(map(is_local_zone, of_pools))
-    has_head = parts.head and parts.existing and not parts.existing.head
-    if is_beside and has_head and parts.head and not parts.head.zone:
+    if is_beside and parts.head and not parts.head.zone:  # nodes use its mount target
         text = "missing: all pools are in local zones, where EFS has no mount target"
         yield Problem(("head", "zone"), f"{text}; name a zone of the region's own")
     for place, zone in places.items():
