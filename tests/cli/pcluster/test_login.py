@@ -75,6 +75,14 @@ def test_several_have_no_load_balancer_before_them(tmp_path: Path, count: int):
     assert ("Pools[login]: no load balancer is before them" in done.stderr) == (count > 1)
 
 
+def test_more_than_a_kind_may_have_are_refused_until_accepted(tmp_path: Path):
+    """ParallelCluster's schema has no upper bound."""
+    done = of(tmp_path, "  Ssh: {AllowedIps: 192.0.2.0/24}\n", ", Count: 12")
+
+    assert codes(done) == {"login-nodes"}
+    assert "Pools[login].Count: 10 login nodes of 12: a kind has no more" in done.stderr
+
+
 SEVERAL = """
 LoginNodes:
   Pools:

@@ -11,7 +11,7 @@ from tidegate.cli.pcluster.outcome import Gap, Path, Translated, Yaml, reason
 from tidegate.cli.pcluster.pools import is_arm
 from tidegate.cli.pcluster.shape import Configuration, LoginPool
 from tidegate.core.model.frozen import frozen
-from tidegate.wire.login import LoginOptions
+from tidegate.wire.login import MAX_LOGIN_NODES, LoginOptions
 
 PREFIX_LIST = "pl-"
 
@@ -56,7 +56,10 @@ def login(old: Configuration, region: str, places: Places, done: Translated) -> 
 def _pool(asked: _Asked, old: Configuration, region: str, places: Places, done: Translated) -> Yaml:
     """What its machines are, but for their scripts."""
     pool = asked.pool
-    made: Yaml = {"count": pool.count}
+    made: Yaml = {"count": min(pool.count, MAX_LOGIN_NODES)}
+    if pool.count > MAX_LOGIN_NODES:
+        means = f"{MAX_LOGIN_NODES} login nodes of {pool.count}: a kind has no more"
+        done.lose(f"{asked.place}.Count", "login-nodes", means)
     if pool.instance_type:
         made |= _checked({"instance_type": pool.instance_type}, asked, "InstanceType", done)
     if "instance_type" not in made and is_arm(old):  # the usual one boots from none of its images

@@ -166,7 +166,7 @@ def _image(queue: Queue, name: str, done: Translated) -> Yaml:
 
 
 def is_arm(old: Configuration) -> bool:
-    """Whether nodes are arm64; then all are, and so are head and login nodes."""
+    """Whether nodes are arm64; then all are, and so is the head."""
     resources = [each for queue in old.queues for each in queue.compute_resources or ()]
     rows = [load_catalogue().get(name) for each in resources for name in each.types]
     return any(row and row.instance_type.arch == ARM for row in rows)

@@ -189,7 +189,7 @@ def _head(old: Configuration, done: Translated) -> None:
             HeadModel.model_validate({"instance_type": wanted})
             head["instance_type"] = wanted
         except ValidationError as error:
-            # There all machines are of one (InstanceArchitectureCompatibilityValidator).
+            # There nodes are of the head's (InstanceArchitectureCompatibilityValidator).
             head["instance_type"] = "m7g.large" if is_arm(old) else "m6i.large"
             means = f"the head is an {head['instance_type']} instead: {reason(error, HeadModel)}"
             done.lose("HeadNode.InstanceType", "head-type", means)
