@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 from local.cloud import IMAGE_ID, LocalCloud
 from local.cloud_resources import CloudNames
 from tests.contracts.conftest import cloud, names
+from tests.local.test_reserved import held
 
 __all__ = ["cloud", "names"]
 
@@ -271,6 +272,9 @@ def test_instances_of_ultraservers_are_launched_into_their_block_alone(
             "CapacityReservationTarget": {"CapacityReservationId": "cr-0a1b2c3d"}
         },
     }
+
+    its = {"CapacityReservationId": "cr-0a1b2c3d", "InstanceType": name}
+    cloud.blocks.others.append(held(**its, ReservationType="capacity-block"))
 
     by_the_hour = fleet(cloud, template(cloud), [override(names, name=name)])
     in_block = fleet(cloud, template(cloud, **into), [override(names, name=name)])
