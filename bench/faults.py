@@ -70,7 +70,7 @@ _OF_PLANS = (
     ),
     fault(
         "limits are debited by the cheapest of the offerings",
-        always("core.buy.launches:LaunchBuilder._offerings", "_.widen(...)"),
+        always("core.buy.alternatives:alternatives", "_.widen(...)"),
     ),
     fault(
         "an unavailable mark is ignored",
@@ -196,7 +196,7 @@ _OF_PLANS = (
     ),
     fault(
         "a gang is spread over zones",
-        never("core.buy.launches:LaunchBuilder._offerings", "_.zone not in _"),
+        never("core.buy.alternatives:alternatives", "_.zone not in _"),
     ),
     fault(
         "components of a heterogeneous job are bought one by one",
