@@ -157,9 +157,9 @@ def gpu_lost(machines: Machines) -> str:
 def redeploy(machines: Machines) -> str:
     """A job that runs while the boot's unit of head and node is started anew."""
     job_id = start_job(machines, 30)
-    for guest in (machines.head, machines.node):
-        guest.sh("systemctl restart tidegate-boot", patience_s=JOB_S)
-    return f"{ended(machines, job_id)}; {failed_units(machines.head)}"
+    again = "systemctl restart tidegate-boot && echo whole"
+    said = [guest.sh(again, patience_s=JOB_S) for guest in (machines.head, machines.node)]
+    return f"{ended(machines, job_id)}; {failed_units(machines.head)}; {', '.join(said)}"
 
 
 def reboot(machines: Machines) -> str:
@@ -262,7 +262,7 @@ PROBES = (
         agent.orders,
     ),
     Probe("a job during a restart of slurmctld", "COMPLETED through", restart),
-    Probe("a job during a deployment", "COMPLETED through; done", redeploy),
+    Probe("a job during a deployment", "COMPLETED through; done; whole, whole", redeploy),
     Probe(
         "a job on a node whose kernel loses a GPU",
         r"tidegate-health: xid: Xid 79: GPU has fallen off the bus .*; COMPLETED .*"
