@@ -104,6 +104,10 @@ class TestLaunchTemplate:
             "p4d.24xlarge",
             [(0, 0, "interface"), (0, 1, "efa-only"), *((n, 0, "efa-only") for n in range(1, 4))],
         ),
+        (
+            "trn1.32xlarge",
+            [(0, 0, "interface"), (0, 1, "efa-only"), *((n, 0, "efa-only") for n in range(1, 8))],
+        ),
         ("p6-b300.48xlarge", [(0, 0, "interface"), *((n, 0, "efa-only") for n in range(1, 17))]),
         (
             "p6e-gb200.36xlarge",

@@ -1,12 +1,17 @@
 """Facts about GPUs, drivers and images, and what they say about cluster files."""
 
+import gzip
+import json
+from pathlib import Path
 from typing import Any
 
+import moto.ec2
 import pytest
 import yaml
 
 from tests.cdk.made import ROOT
 from tests.wire.cluster_files import good
+from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.compat import findings
 from tidegate.wire.compat_facts import facts_of, load_compat
 from tidegate.wire.compat_rules import Rule
@@ -349,3 +354,16 @@ def test_every_fact_names_sources_that_are_listed():
 
     for part in ("gpus", "driver_branches", "cuda", "pairs", "instance_rules"):
         check(load_compat()[part])
+
+
+def test_types_with_efa_have_it_on_as_many_cards_as_ec2_says():
+    """By moto's crawl of DescribeInstanceTypes; the newest types are not in it."""
+    file = Path(moto.ec2.__file__).parent / "resources" / "instance_types.json.gz"
+    said = {
+        name: (each["NetworkInfo"].get("EfaInfo") or {}).get("MaximumEfaInterfaces", 0)
+        for name, each in json.loads(gzip.decompress(file.read_bytes())).items()
+    }
+    ours = {name: facts_of(name).efa_interfaces for name in load_catalogue() if name in said}
+
+    assert len(ours) > 1000
+    assert {name: (count, said[name]) for name, count in ours.items() if count != said[name]} == {}

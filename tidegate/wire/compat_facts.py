@@ -59,11 +59,14 @@ def load_compat() -> Mapping[str, Any]:
 
 
 def facts_of(instance_type: str) -> NodeFacts:
-    """For launches and the health gate; little for types that the file does not know."""
+    """For launches and the health gate; of types without GPUs of NVIDIA's their EFA alone."""
     row = load_compat()["instance_types"].get(instance_type)
     if row is None:
         known = load_catalogue().get(instance_type)
-        return NodeFacts(efa_interfaces=int(known is not None and known.instance_type.is_efa))
+        if known is None or not known.instance_type.is_efa:
+            return NodeFacts()
+        cards = load_compat()["more_efa"].get(instance_type, 1)
+        return NodeFacts(efa_interfaces=cards, network_cards=cards)
     gpu = load_compat()["gpus"][row["gpu"]]
     minimum = gpu.get("min_driver", {})
     is_sure = minimum.get("conf") != "unverified"
