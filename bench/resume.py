@@ -126,6 +126,11 @@ class Gang:
         jobs = [job for job in self.slurm.port.read().jobs if job.job_id == self.job_id]
         return frozenset(name for job in jobs if job.is_running for name in job.node_names)
 
+    @property
+    def all_names(self) -> frozenset[str]:
+        """Every node that Slurm has."""
+        return frozenset(node.name for node in self.slurm.port.read().nodes)
+
     def runs(self, what: str, *, nodes: int) -> frozenset[str]:
         self.made.until(what, lambda: len(self.names) == nodes, PATIENCE_S)
         return self.names

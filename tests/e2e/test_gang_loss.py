@@ -75,6 +75,9 @@ def test_a_training_goes_on_at_its_step_on_its_good_node_and_a_new_one(
     asked = ("sbatch", "--parsable", "-o", f"{folder}/out", f"--export=ALL,{told}", watched)
     gang.job_id = gang.slurm.run(*asked, script, str(folder))
     first = gang.runs("the training runs", nodes=2)
+    # On two idle nodes of the test before it would go on at once, as it may.
+    whole = ("--exclusive", "--gres=gpu:t4:4", "-w")
+    fillers = [gang.slurm.submit(*whole, each) for each in gang.all_names - first]
     checkpoint = folder / "checkpoint"
     gang.made.until("it has a checkpoint", checkpoint.exists, PATIENCE_S)
     beat = folder / "heartbeat"
@@ -82,8 +85,7 @@ def test_a_training_goes_on_at_its_step_on_its_good_node_and_a_new_one(
     def step_now() -> int:
         return int(f"0{beat.read_text().removeprefix('step ').strip()}")
 
-    told_long = "it has told steps for long enough to be seen"
-    gang.made.until(told_long, lambda: step_now() >= LOOK_STEPS, PATIENCE_S)
+    gang.made.until("its steps were seen", lambda: step_now() >= LOOK_STEPS, PATIENCE_S)
     # Here only slurmd ends with its instance: of the other node no script runs on, unseen.
     shown = gang.slurm.run("scontrol", "show", "job", gang.job_id)
     batch_host = shown.partition("BatchHost=")[2].split()[0]
@@ -91,7 +93,7 @@ def test_a_training_goes_on_at_its_step_on_its_good_node_and_a_new_one(
 
     # By name: a node that came for it would be open, and as good for the gang as its own.
     (good,) = first - {lost}
-    rival = gang.slurm.submit("--exclusive", "--gres=gpu:t4:4", "-w", good)
+    rival = gang.slurm.submit(*whole, good)
     began_s = time.monotonic()
     gang.ends(lost)
     gang.leaves(lost)
@@ -116,4 +118,4 @@ def test_a_training_goes_on_at_its_step_on_its_good_node_and_a_new_one(
     # Each step is kept: what was told last was done, and nothing is done again.
     assert abs(work.step - steps[1]) <= LOOK_STEPS
     assert work.redone_s < 1.0
-    gang.slurm.cancel(gang.job_id, rival)
+    gang.slurm.cancel(gang.job_id, rival, *fillers)
