@@ -8,6 +8,7 @@ from tests.core.reading import orders
 from tests.core.test_steering import busy, closed, closings, large, running, seen, small
 from tests.make import NOW_S
 from tidegate.core.model.orders import OrderKind, OrderOutcome, OrderResult, PendingOrder
+from tidegate.core.model.plan import Send
 from tidegate.core.planner import plan
 
 
@@ -16,6 +17,15 @@ def test_a_closed_node_stays_closed_for_a_job_that_may_start_once_others_have_en
     made = plan(seen(jobs, [closed(gpus=4)]))
     assert {each.job_id: each.by for each in made.served}["2"] == ("i-big",)
     assert not orders(made, OrderKind.UNDRAIN)
+
+
+def test_nodes_of_components_open_for_their_job_as_a_whole() -> None:
+    """By their own ids none could count on them: they opened and closed look by look."""
+    jobs = [large(8, het_job_id="8"), large(9, het_job_id="8")]
+    made = plan(seen(jobs, [closed("i-big"), closed("i-more")]))
+    opened = [one for one in made.actions if isinstance(one, Send)]
+    assert {one.opens_for for one in opened} == {"8"}
+    assert {name for one in opened for name in one.order.names} == {"i-big", "i-more"}
 
 
 @pytest.mark.parametrize(("opened_for", "is_closed"), [("1", False), ("7", True)])

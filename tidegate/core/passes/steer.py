@@ -91,6 +91,7 @@ def _open(
     of those that the `gangs` hold, or have from a run that ends, which cannot start yet.
     """
     held = {name for gang in gangs for name in gang.counts_on}
+    gang_of = {need.job_id: need.gang for need in steering.needs}
     by_why: dict[tuple[str, str, str], list[str]] = {}
     for each, found in paired:
         node = each.member.node
@@ -98,7 +99,8 @@ def _open(
             continue
         job_id = ""
         if found.jobs and _may_start(steering, found):
-            why, job_id = "a job is worth it", found.jobs[0]
+            # A component of a heterogeneous job starts with all of it, by its leader's name.
+            why, job_id = "a job is worth it", gang_of.get(found.jobs[0], found.jobs[0])
         elif found.pool in kept:
             why = f"pool {found.pool} keeps it in any case"
         elif each.member.offering.market is Market.RESERVED and found.is_empty:
@@ -127,7 +129,7 @@ def _close(
 ) -> Iterator[Send]:
     """Drain dear nodes before jobs start there that belong elsewhere, also while they boot."""
     there = {n for gang in gangs if gang.is_complete for n in gang.held_names}
-    waiting = {need.job_id for need in steering.needs}
+    waiting = {each for need in steering.needs for each in (need.job_id, need.gang)}
     closing: list[str] = []
     booting: list[str] = []
     for each, found in paired:
