@@ -41,7 +41,7 @@ from cdk.storage import Storage
 from tidegate.core.model.ec2 import CLUSTER_TAG
 from tidegate.wire.config import ClusterFile, deployed_text, load_cluster, parse_cluster
 from tidegate.wire.deployment import Metrics
-from tidegate.wire.login import ONLY_KIND, LoginKind
+from tidegate.wire.login import LoginKind
 from tidegate.wire.models import ClusterModel
 
 type Outputs = Mapping[str, tuple[str, str]]
@@ -257,13 +257,12 @@ class TidegateCluster(_Parts):
             lustre=self._lustre,
             zone=self.head.zone,
         )
-        whose = "login nodes" if kind.name == ONLY_KIND else f"login nodes {kind.name}"
         ids, host = ",".join(each.ref for each in login.instances), login_host(file, kind)
         _tell(
             self,
             {
-                f"LoginHost{suffix(kind)}": (f"name of the {whose}, inside the network", host),
-                f"LoginInstanceIds{suffix(kind)}": (whose, ids),
+                f"LoginHost{suffix(kind)}": (f"name of the {kind.words}, inside the network", host),
+                f"LoginInstanceIds{suffix(kind)}": (kind.words, ids),
             },
         )
 

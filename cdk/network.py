@@ -190,9 +190,8 @@ class Network(Construct):
 
     def _login_group(self, file: ClusterFile, kind: LoginKind) -> str:
         """Slurm's commands reach head and nodes, and both answer `srun` on any port."""
-        is_only = kind.name == ONLY_KIND
-        scope = self if is_only else Construct(self, construct_id(kind))
-        whose = "login nodes" if is_only else f"login nodes {kind.name}"
+        scope = self if kind.name == ONLY_KIND else Construct(self, construct_id(kind))
+        whose = kind.words
         login = self.group(scope, "LoginGroup", f"{whose} of cluster {file.cluster.name}")
         for name, group in (("Head", self.head_group_id), ("Nodes", self.node_group_id)):
             self.let(scope, f"{name}FromLogin", group, login, ALL_PORTS, f"Slurm from {whose}")

@@ -42,7 +42,7 @@ def answer_to_start(ec2: Any, code: str) -> str:
 
 @pytest.mark.parametrize("code", ["IncorrectInstanceState", "InsufficientInstanceCapacity"])
 def test_not_now_is_an_answer(ec2: Any, code: str) -> None:
-    assert answer_to_start(ec2, code) == f"EC2 says {code}"
+    assert answer_to_start(ec2, code) == f"the head: EC2 says {code}"
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_login_node_that_ec2_refuses_keeps_no_head_and_is_told(ec2: Any) -> No
         stub.add_response("start_instances", {}, {"InstanceIds": [HEAD]})
         stub.add_client_error("start_instances", "InsufficientInstanceCapacity", "no room")
 
-        assert Ec2Head(ec2, "demo").start() == "of the login nodes: no room"
+        assert Ec2Head(ec2, "demo").start() == "login nodes: no room"
 
 
 def test_a_kind_of_login_nodes_that_ec2_refuses_keeps_no_other(ec2: Any) -> None:
@@ -86,7 +86,7 @@ def test_a_kind_of_login_nodes_that_ec2_refuses_keeps_no_other(ec2: Any) -> None
         stub.add_client_error("start_instances", "InsufficientInstanceCapacity", "no room")
         stub.add_response("start_instances", {}, {"InstanceIds": ["i-2", "i-3"]})
 
-        assert Ec2Head(ec2, "demo").start() == "of the login nodes gpu: no room"
+        assert Ec2Head(ec2, "demo").start() == "login nodes gpu: no room"
         stub.assert_no_pending_responses()
 
 

@@ -101,8 +101,8 @@ def test_a_lost_head_is_none_and_cannot_be_started(bench: Bench) -> None:
     bench.lose()
 
     assert bench.head.state() is None
-    assert bench.head.start() == "EC2 shows no instance with the head's tags"
-    assert bench.head.stop() == "EC2 shows no instance with the head's tags"
+    assert bench.head.start() == "the head: EC2 shows no instance with its tags"
+    assert bench.head.stop() == "the head: EC2 shows no instance with its tags"
 
 
 def test_a_replaced_head_is_found(moto: MotoBench) -> None:

@@ -18,6 +18,7 @@ from tidegate.core.model.ec2 import (
     LOGIN_TAG,
     ROLE_TAG,
     InstanceState,
+    login_words,
 )
 from tidegate.core.model.frozen import frozen
 
@@ -69,15 +70,15 @@ class Ec2Head:
         found = self._of_roles(HEAD_ROLE, LOGIN_ROLE)
         head = _newest(found)
         if head is None:
-            return "EC2 shows no instance with the head's tags"
+            return "the head: EC2 shows no instance with its tags"
+        login = [(login_words(kind), ids) for kind, ids in _login_nodes(found)]
         with aws_call():
-            refused = _refused(call, [head["InstanceId"]])
-            of_login = [
-                f"of the login nodes{kind and f' {kind}'}: {text}"
-                for kind, ids in _login_nodes(found)
+            refused = [
+                f"{whose}: {text}"
+                for whose, ids in (("the head", [head["InstanceId"]]), *login)
                 if (text := _refused(call, ids))
             ]
-        return refused or "; ".join(of_login)
+        return "; ".join(refused)
 
     def _head(self) -> "InstanceTypeDef | None":
         return _newest(self._of_roles(HEAD_ROLE))

@@ -18,7 +18,6 @@ from tidegate.wire.beside import (
 )
 from tidegate.wire.catalogue import load_list_prices
 from tidegate.wire.config import ClusterFile
-from tidegate.wire.login import ONLY_KIND
 from tidegate.wire.metrics import ALWAYS, MINIMAL
 
 HOURS = HOURS_A_MONTH
@@ -227,8 +226,7 @@ def _beside(
     if kinds["AWS::EC2::Instance"]:
         yield _machine("head", file.head.instance_type, 1)
     for kind in file.login_kinds:
-        name = "login nodes" if kind.name == ONLY_KIND else f"login nodes {kind.name}"
-        yield _machine(name, kind.model.instance_type, kind.model.count)
+        yield _machine(kind.words, kind.model.instance_type, kind.model.count)
     if kinds["AWS::EC2::Subnet"] and not file.network.is_private:
         usd = USD_PER_PUBLIC_ADDRESS_HOUR * HOURS * kinds["AWS::EC2::Instance"]
         whose = (

@@ -61,7 +61,9 @@ class Head(Protocol):
         ...
 
     def start(self) -> str:
-        """Start it. "": EC2 took it, also when it ran already; else EC2's words why not now."""
+        """Start it. "": EC2 took it, also when it ran already; else what EC2 does not start now,
+        and its words.
+        """
         ...
 
     def stop(self) -> str:

@@ -70,9 +70,7 @@ class Hours:
         if state is not InstanceState.STOPPED:
             return Kept(Did.NOTHING, f"{wanted.reason}, and the head is {state}")
         if refused := self.head.start():
-            return Kept(
-                Did.WAITS, f"{wanted.reason}: EC2 does not start head and login nodes: {refused}"
-            )
+            return Kept(Did.WAITS, f"{wanted.reason}: EC2 does not start {refused}")
         return Kept(Did.STARTED, f"{wanted.reason}: the head is started")
 
     def _stopped(self, wanted: Wanted, state: InstanceState, view: LedgerView) -> Kept:
@@ -89,9 +87,7 @@ class Hours:
         if not self.ledger.commit(view.epoch, ()):
             return Kept(Did.WAITS, f"{wanted.reason}: the head waits for a look at work")
         if refused := self.head.stop():
-            return Kept(
-                Did.WAITS, f"{wanted.reason}: EC2 does not stop head and login nodes: {refused}"
-            )
+            return Kept(Did.WAITS, f"{wanted.reason}: EC2 does not stop {refused}")
         return Kept(Did.STOPPED, f"{wanted.reason}: the head is stopped, no node is left")
 
     def _left(self, view: LedgerView) -> str:

@@ -56,11 +56,11 @@ class SimHead:
     def start(self) -> str:
         with effect(self.faults, "start"):
             if not self.exists:
-                return "EC2 shows no instance with the head's tags"
+                return "the head: EC2 shows no instance with its tags"
             if self._now() is InstanceState.STOPPING:
-                return "The instance is not in a state from which it can be started."
+                return "the head: The instance is not in a state from which it can be started."
             if self._now() is InstanceState.STOPPED and self.shortage:
-                return self.shortage
+                return f"the head: {self.shortage}"
             if self._now() is InstanceState.STOPPED:
                 self.num_starts += 1
                 self._change(InstanceState.PENDING, self.start_s)
@@ -69,9 +69,9 @@ class SimHead:
     def stop(self) -> str:
         with effect(self.faults, "stop"):
             if not self.exists:
-                return "EC2 shows no instance with the head's tags"
+                return "the head: EC2 shows no instance with its tags"
             if self._now() is InstanceState.PENDING:
-                return "The instance is not in a state from which it can be stopped."
+                return "the head: The instance is not in a state from which it can be stopped."
             if self._now() is InstanceState.RUNNING:
                 self.num_stops += 1
                 self._change(InstanceState.STOPPING, self.stop_s)

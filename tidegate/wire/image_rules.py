@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+from tidegate.core.model.ec2 import login_words
 from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.node_models import HEAD_OS, OS_OF_IMAGE, GpuModel
 from tidegate.wire.parts import Parts
-from tidegate.wire.problems import Place, Problem, and_
+from tidegate.wire.problems import Problem, and_
 from tidegate.wire.repositories import OWN_SLURM
 
 # What jobs bring with them, whatever the image.
@@ -28,14 +29,10 @@ def _architectures(parts: Parts) -> Iterator[Problem]:
         archs["the head"] = parts.head.arch
         for place, login in parts.logins.items():
             if login.image is None:
-                archs[_login_words(place)] = login.arch
+                archs[login_words(str(place[-1]))] = login.arch
     if len(set(archs.values())) > 1:
         told = and_([f"{what} ({arch})" for what, arch in archs.items()])
         yield Problem(("image",), f"an image is of one architecture, but is for {told}")
-
-
-def _login_words(place: Place) -> str:
-    return "login nodes" if len(place) == 1 else f"login nodes {place[-1]}"
 
 
 def _login_image(parts: Parts) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from tidegate.core.model.ec2 import LOGIN_ROLE, login_words
 from tidegate.core.model.frozen import frozen
 from tidegate.wire import names
 from tidegate.wire.catalogue import arch_of
@@ -19,7 +20,7 @@ MAX_LOGIN_NODES = 10
 MAX_LOGIN_KINDS = 10
 # The kind of a file that names none. Its machines, group and address bear no other name, so they
 # stay as they are where further kinds come beside it.
-ONLY_KIND = "login"
+ONLY_KIND = LOGIN_ROLE
 # Wider than this is most of the internet, and was mistyped.
 _SHORTEST_PREFIX = 8
 
@@ -137,6 +138,11 @@ class LoginKind:
     place: Place
     model: LoginOptions
     hooks: tuple[Hook, ...]
+
+    @property
+    def words(self) -> str:
+        """`login nodes`, and `login nodes gpu` of a kind gpu."""
+        return login_words(self.name)
 
     @property
     def host_name(self) -> str:

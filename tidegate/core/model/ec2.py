@@ -42,7 +42,7 @@ TAGS_OF_LAUNCH = (
 ROLE_TAG = "tidegate:role"
 HEAD_ROLE = "head"
 LOGIN_ROLE = "login"
-# Of login nodes alone: which kind of them.
+# Of login nodes alone: which kind of them; the role where the file names none.
 LOGIN_TAG = "tidegate:login"
 
 # The role of AWS's own, one in an account, under which EC2 runs spot instances.
@@ -170,6 +170,11 @@ class Template:
     def name(self) -> str:
         """Another one for each version, also of a template that was deleted and made again."""
         return template_name(self.template_id, self.version)
+
+
+def login_words(kind: str) -> str:
+    """What login nodes of a kind are called in sentences; "": they bear no tag yet."""
+    return "login nodes" if kind in ("", LOGIN_ROLE) else f"login nodes {kind}"
 
 
 def template_name(template_id: str, version: str) -> str:
