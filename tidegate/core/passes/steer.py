@@ -129,7 +129,7 @@ def _close(
 ) -> Iterator[Send]:
     """Drain dear nodes before jobs start there that belong elsewhere, also while they boot."""
     there = {n for gang in gangs if gang.is_complete for n in gang.held_names}
-    waiting = {each for need in steering.needs for each in (need.job_id, need.gang)}
+    waiting = {need.gang for need in steering.needs}
     closing: list[str] = []
     booting: list[str] = []
     for each, found in paired:
