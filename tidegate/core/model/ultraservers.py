@@ -40,10 +40,7 @@ def ultraservers_for(instance_type: str, nodes: int) -> tuple[UltraServer, int]:
     """What to buy for so many nodes of such a type: the smallest one that has them, else as many of
     the largest as have them together.
     """
-    sold = sorted((e for e in ULTRASERVERS if e.instance_type == instance_type), key=_size)
+    sold = [each for each in ULTRASERVERS if each.instance_type == instance_type]
+    sold.sort(key=lambda each: each.count)
     smallest = next((each for each in sold if each.count >= nodes), sold[-1])
     return smallest, -(-nodes // smallest.count)
-
-
-def _size(each: UltraServer) -> int:
-    return each.count
