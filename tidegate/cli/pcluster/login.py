@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from tidegate.cli.pcluster import custom, scripts
 from tidegate.cli.pcluster.network import Places, own_subnet, stand_in_zone
 from tidegate.cli.pcluster.outcome import Gap, Path, Translated, Yaml, reason
-from tidegate.cli.pcluster.pools import is_arm
+from tidegate.cli.pcluster.pools import ARM_MACHINE, is_arm
 from tidegate.cli.pcluster.shape import Configuration, LoginPool
 from tidegate.core.model.frozen import frozen
 from tidegate.wire.login import MAX_LOGIN_NODES, LoginOptions
@@ -63,7 +63,7 @@ def _pool(asked: _Asked, old: Configuration, region: str, places: Places, done: 
     if pool.instance_type:
         made |= _checked({"instance_type": pool.instance_type}, asked, "InstanceType", done)
     if "instance_type" not in made and is_arm(old):  # the usual one boots from none of its images
-        made["instance_type"] = "m7g.large"
+        made["instance_type"] = ARM_MACHINE
     made |= _image(old, asked, done)
     if pool.subnet:
         made |= own_subnet(old, pool.subnet, places) or {"zone": None}

@@ -25,6 +25,8 @@ from tidegate.wire.rules import MAX_PLACEHOLDERS
 
 MARKETS = {"ONDEMAND": "on-demand", "SPOT": "spot", "CAPACITY_BLOCK": "capacity-block"}
 ARM = "arm64"
+# For head and login nodes of arm64 whose own type cannot be had.
+ARM_MACHINE = "m7g.large"
 USUAL_JOB_NODES: int = PoolModel.model_fields["max_job_nodes"].default
 _LABEL: TypeAdapter[str] = TypeAdapter(wire_names.Label, config={"defer_build": True})
 STAND_IN_TYPE = "p5.48xlarge"

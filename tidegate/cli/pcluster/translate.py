@@ -13,7 +13,7 @@ from tidegate.cli.pcluster.login import login
 from tidegate.cli.pcluster.network import Places, network
 from tidegate.cli.pcluster.outcome import OTHER_SLURM, Gap, Loss, Translated, Yaml, judge, reason
 from tidegate.cli.pcluster.people import people
-from tidegate.cli.pcluster.pools import is_arm
+from tidegate.cli.pcluster.pools import ARM_MACHINE, is_arm
 from tidegate.cli.pcluster.shape import Configuration
 from tidegate.core.model.ec2 import Market
 from tidegate.wire import names
@@ -190,7 +190,7 @@ def _head(old: Configuration, done: Translated) -> None:
             head["instance_type"] = wanted
         except ValidationError as error:
             # There nodes are of the head's (InstanceArchitectureCompatibilityValidator).
-            head["instance_type"] = "m7g.large" if is_arm(old) else "m6i.large"
+            head["instance_type"] = ARM_MACHINE if is_arm(old) else "m6i.large"
             means = f"the head is an {head['instance_type']} instead: {reason(error, HeadModel)}"
             done.lose("HeadNode.InstanceType", "head-type", means)
     disk = old.head_node.local_storage
