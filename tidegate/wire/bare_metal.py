@@ -8,9 +8,8 @@ from tidegate.wire.catalogue import BARE_METAL
 
 _POOL = Pool(name="", instance_types=(), zones=(), markets=())
 
-# Source: EC2 user guide, of bare metal: it checks its hardware and firmware before the system
-# starts, and may run for 20 minutes until the network reaches it. Canonical's tests have met more
-# (canonical/pycloudlib#192). A start after a stop does the same.
+# It checks its hardware and firmware before the system starts, after a stop too. Canonical's tests
+# have met more than 20 minutes (canonical/pycloudlib#192); no page of AWS's was at hand.
 BARE_METAL_BOOT_S = 1200.0
 
 
