@@ -26,7 +26,7 @@ PUBLISHED = "stage munge apply"
 
 def boot(made: Machines) -> list[str]:
     """All machines; what did not come up. The node is launched once the head has published the
-    fingerprint of its key: nobody asks for nodes before that, and one waits for it 90 s at most.
+    fingerprint of its key: nobody asks for nodes before, and one waits for it two minutes at most.
     """
     files, head = made.boot_files(), made.boot_head()
     if not wait_for(lambda: "file server ready" in files.said()):
