@@ -7,6 +7,7 @@ transaction before EC2 is asked for anything; a planner that lost that race stop
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
+from typing import TypeGuard
 
 from tidegate.core.interruption.save import after_loss
 from tidegate.core.model.drain_reason import code_of
@@ -35,7 +36,7 @@ from tidegate.core.model.plan import (
     Terminate,
     Watch,
 )
-from tidegate.core.model.resting import TAKEN_BACK, Resting, RestKey
+from tidegate.core.model.resting import TAKEN_BACK, BootFailure, Resting, RestKey
 from tidegate.core.model.slurm_names import ABOUT_JOBS
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.spend import ended, repriced
@@ -247,6 +248,7 @@ class Applier:
         """What came and was no good."""
         before = {resting.key: resting for resting in snapshot.resting}
         timings = snapshot.cluster.timings
+        actions = self._unexplained(actions, snapshot.now_s)
         broken: dict[RestKey, Resting] = {}
         for action in actions:
             if isinstance(action, Rest) and action.code == TAKEN_BACK:
@@ -264,6 +266,21 @@ class Applier:
                 broken[action.key] = rested(refusal, known, snapshot.now_s, timings, factor=factor)
         if broken:
             self.ledger.rest(*broken.values())
+
+    def _unexplained(self, actions: Iterable[Action], now_s: float) -> list[Action]:
+        """All but the rests of nodes that just ended, where one has said since why they do."""
+        found = list(actions)
+        ends = [each.key for each in found if _just_ended(each)]
+        known = self.ledger.resting(ends) if ends else ()
+        told = {r.key for r in known if r.code == BootFailure.STAGE and r.until_s > now_s}
+        return [each for each in found if not (_just_ended(each) and each.key in told)]
+
+
+def _just_ended(action: Action) -> TypeGuard[Rest]:
+    """That a node ended is all that is known of it."""
+    if not isinstance(action, Rest):
+        return False
+    return action.code == BootFailure.ENDED and action.cure is Cure.NONE
 
 
 def _before(action: Rest, known: Mapping[RestKey, Resting], now_s: float) -> Resting | None:

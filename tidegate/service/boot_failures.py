@@ -1,6 +1,7 @@
 """Nodes that ended while they booted: what they are would fail again, so it rests for a while."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from tidegate.core.fleet.cures import cure_of_stage
 from tidegate.core.model.cluster import Timings
@@ -37,16 +38,31 @@ def boot_failures(
         if name in booting and not (booting[name].is_started and name in stopped)
     ]
     told = [
-        _failure(
-            booting[each.instance_id],
-            BootFailure.STAGE,
-            f"stage {each.stage} failed on {each.instance_id}: {each.said}",
-            cure_of_stage(each.stage),
-        )
+        _said(booting[each.instance_id], each)
         for each in news
         if isinstance(each, BootFailed) and each.instance_id in booting
     ]
     return {each.key: each for each in (*ended, *told)}
+
+
+def late_words(news: Iterable[News], records: Mapping[str, NodeRecord]) -> dict[RestKey, Refusal]:
+    """What nodes said whose end was seen first: it begins no rest, it says why one has begun.
+
+    EventBridge keeps no order. Not of nodes that joined, whose boot did not fail.
+    """
+    said = (each for each in news if isinstance(each, BootFailed))
+    found = ((records[each.instance_id], each) for each in said if each.instance_id in records)
+    late = [
+        _said(record, each)
+        for record, each in found
+        if record.phase > Phase.LAUNCHED and record.joined_at_s is None and not record.is_orphan
+    ]
+    return {each.key: each for each in late}
+
+
+def _said(record: NodeRecord, told: BootFailed) -> Refusal:
+    said = f"stage {told.stage} failed on {told.instance_id}: {told.said}"
+    return _failure(record, BootFailure.STAGE, said, cure_of_stage(told.stage))
 
 
 def _failure(record: NodeRecord, code: str, said: str, cure: Cure) -> Refusal:
@@ -59,19 +75,27 @@ def _failure(record: NodeRecord, code: str, said: str, cure: Cure) -> Refusal:
 
 
 def rest_failed(
-    ledger: Ledger, failures: Mapping[RestKey, Refusal], now_s: float, timings: Timings
+    ledger: Ledger,
+    failures: Mapping[RestKey, Refusal],
+    words: Mapping[RestKey, Refusal],
+    now_s: float,
+    timings: Timings,
 ) -> int:
-    """How many rest now that did not before.
+    """How many rest now that did not before. `words`: they only explain what rests.
 
-    The first failure counts for all nodes of an offering until it is tried again.
+    The first failure counts for all nodes of an offering until it is tried again; of a node that
+    just ended, what one of them says of it is kept as soon as it comes.
     """
-    known = {each.key: each for each in ledger.resting(list(failures))} if failures else {}
+    told = {**words, **failures}
+    known = {each.key: each for each in ledger.resting(list(told))} if told else {}
     new = 0
-    for key, failure in sorted(failures.items()):
+    for key, failure in sorted(told.items()):
         before = known.get(key)
-        is_resting = before and before.until_s > now_s and before.code in BOOT_FAILURES
-        if not is_resting:
-            made = rested(failure, before, now_s, timings, factor=BROKEN_REST_FACTOR)
-            ledger.rest(made)
-            new += 1
+        if before is None or before.until_s <= now_s or before.code not in BOOT_FAILURES:
+            if key in failures:
+                ledger.rest(rested(failure, before, now_s, timings, factor=BROKEN_REST_FACTOR))
+                new += 1
+        elif before.code == BootFailure.ENDED and failure.code == BootFailure.STAGE:
+            cure = failure.cure
+            ledger.rest(replace(before, code=failure.code, message=failure.message, cure=cure))
     return new

@@ -43,7 +43,7 @@ from tidegate.core.model.ledger import NOT_TAKEN, Cordon, InterruptionLoss, Node
 from tidegate.core.model.orders import Order, OrderKind, PendingOrder, plan_of
 from tidegate.core.model.slurm import Reading
 from tidegate.ports import Bus, Clock, Ledger
-from tidegate.service.boot_failures import boot_failures, rest_failed
+from tidegate.service.boot_failures import boot_failures, late_words, rest_failed
 
 NO_LOSS = InterruptionLoss()
 
@@ -107,6 +107,7 @@ class Interruptions:
         foreign = len(ids) - len(records)
         found = self._sort(news, records)
         failures = boot_failures(news, found.dead, records)
+        words = late_words(news, records)
         urgent, draining = self._urgent(found), self._draining(found)
         if urgent:  # before anything else that may fail
             self.bus.send_orders(urgent)
@@ -118,13 +119,14 @@ class Interruptions:
         for told in news:
             if isinstance(told, NodeOrphaned | GpuReset) and told.instance_id in records:
                 self.ledger.note_told(told)
-        failed = rest_failed(self.ledger, failures, self.clock.now_s(), self.cluster.timings)
+        now_s, timings = self.clock.now_s(), self.cluster.timings
+        failed = rest_failed(self.ledger, failures, words, now_s, timings)
         if not (orders or found.lifted):
             self._cordon(found.over)
             ignored = tuple(found.ignored)
             return Interrupted(foreign=foreign, boot_failed=failed, ignored=ignored)
         reading, trouble = self._reading()
-        saving = saves(found.notices, reading, self.clock.now_s(), self.cluster.timings)
+        saving = saves(found.notices, reading, self.clock.now_s(), timings)
         self.bus.send_orders(saving)
         each = self._interruption_losses(found, records, reading)
         gave_up = found.dead.keys() - each.keys()
