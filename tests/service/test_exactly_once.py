@@ -12,11 +12,10 @@ from tidegate.core.model.errors import NotAuthorized
 from tidegate.core.model.ledger import LaunchStatus, Phase
 from tidegate.core.model.orders import Order, OrderKind, PendingOrder
 from tidegate.core.model.plan import Plan, Resume, Send
-from tidegate.core.model.resting import Resting
+from tidegate.core.model.resting import Resting, rested
 from tidegate.core.model.slurm import Job
 from tidegate.ports import Finished
 from tidegate.service.apply import Applier
-from tidegate.service.launching import rested
 from tidegate.sim.faults import KillAt, Killed, no_faults
 
 GANG = job(9, nodes=3, gpus=4, gpu_type="a10g")

@@ -23,6 +23,7 @@ from tidegate.core.demand.demand import in_order
 from tidegate.core.demand.held import holds
 from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.members import Member, members
+from tidegate.core.fleet.rests import with_rests
 from tidegate.core.fleet.starts import startable
 from tidegate.core.fleet.templates import lessons, with_lessons
 from tidegate.core.model.cluster import PoolType
@@ -204,7 +205,9 @@ def _attempt(
     launches_max: int,
 ) -> Considered:
     """What all passes decide without the jobs that are passed over, in their order."""
-    fleet, bins, purchase = Fleet(snapshot, ours), Bins(), Purchase(snapshot, launches_max)
+    fleet, bins = Fleet(snapshot, ours), Bins()
+    snapshot = with_rests(snapshot, fleet.judged)
+    purchase = Purchase(snapshot, launches_max)
     steering = Steering(snapshot, purchase.offer_groups, purchase.usage)
     room = Room(fleet, bins, steering)
 

@@ -4,14 +4,13 @@ The order of calls is the design: the epoch and every launch record are written 
 transaction before EC2 is asked for anything; a planner that lost that race stops there.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from math import inf
-from typing import TypeGuard
 
-from tidegate.core.interruption.save import after_loss
+from tidegate.core.fleet.rests import rests_of
 from tidegate.core.model.drain_reason import code_of
-from tidegate.core.model.ec2 import Cure, Refusal, RefusalKind
+from tidegate.core.model.ec2 import Cure
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import (
     Launch,
@@ -36,17 +35,14 @@ from tidegate.core.model.plan import (
     Terminate,
     Watch,
 )
-from tidegate.core.model.resting import TAKEN_BACK, BootFailure, Resting, RestKey
+from tidegate.core.model.resting import Resting
 from tidegate.core.model.slurm_names import ABOUT_JOBS
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.spend import ended, repriced
 from tidegate.ports import COMMIT_MAX, Bus, Clock, Compute, Finished, Ledger
-from tidegate.service.launching import Launching, rested
+from tidegate.service.launching import Launching
 from tidegate.service.outcome import Outcome
 from tidegate.service.requests import Placement, fleet_request
-
-# A refusal costs nothing, a node that is no good costs a boot: 24 min, 48 min, ... 4 h.
-BROKEN_REST_FACTOR = 8.0
 
 
 @frozen
@@ -246,54 +242,26 @@ class Applier:
 
     def _remember(self, actions: Iterable[Action], snapshot: Snapshot) -> None:
         """What came and was no good."""
-        before = {resting.key: resting for resting in snapshot.resting}
-        timings = snapshot.cluster.timings
-        actions = self._unexplained(actions, snapshot.now_s)
-        broken: dict[RestKey, Resting] = {}
-        for action in actions:
-            if isinstance(action, Rest) and action.code == TAKEN_BACK:
-                of, known = action.offering, before.get(action.key)
-                if lost := after_loss(of, known, snapshot.now_s, timings):
-                    broken[action.key] = lost
-            elif isinstance(action, Rest):
-                refusal = Refusal(
-                    *(action.offering, RefusalKind.OTHER, action.code, action.reason, action.cure),
-                    pool=action.pool,
-                    template=action.template,
-                    reservation=action.reservation,
-                )
-                known, factor = _before(action, before, snapshot.now_s), _rest_factor(action)
-                broken[action.key] = rested(refusal, known, snapshot.now_s, timings, factor=factor)
-        if broken:
-            self.ledger.rest(*broken.values())
+        found = [each for each in actions if isinstance(each, Rest)]
+        if not found:
+            return
+        before = {each.key: each for each in (*snapshot.resting, *snapshot.outweighed)}
+        before |= {each.key: each for each in self._failures(found)}
+        now_s = snapshot.now_s
+        new = (each for each in found if not _is_told(each, before.get(each.key), now_s))
+        if rests := rests_of(new, before, now_s, snapshot.cluster.timings):
+            self.ledger.rest(*rests.values())
 
-    def _unexplained(self, actions: Iterable[Action], now_s: float) -> list[Action]:
-        """All but the rests of nodes that just ended, where one has said since why they do."""
-        found = list(actions)
-        ends = [each.key for each in found if _just_ended(each)]
-        known = self.ledger.resting(ends) if ends else ()
-        told = {r.key for r in known if r.code == BootFailure.STAGE and r.until_s > now_s}
-        return [each for each in found if not (_just_ended(each) and each.key in told)]
+    def _failures(self, rests: Iterable[Rest]) -> tuple[Resting, ...]:
+        """What rests since boots failed, read anew: a node may have said since why it ends."""
+        keys = [each.key for each in rests if not each.is_refusal]
+        return self.ledger.resting(keys) if keys else ()
 
 
-def _just_ended(action: Action) -> TypeGuard[Rest]:
-    """That a node ended is all that is known of it."""
-    if not isinstance(action, Rest):
-        return False
-    return action.code == BootFailure.ENDED and action.cure is Cure.NONE
-
-
-def _before(action: Rest, known: Mapping[RestKey, Resting], now_s: float) -> Resting | None:
-    """What rested. An end that its event told counts once, with why EC2 says that it came."""
-    one = known.get(action.key)
-    is_the_same = action.cure is not Cure.NONE and one and one.code == action.code
-    if one and is_the_same and one.until_s > now_s:
-        return replace(one, failures=one.failures - 1)
-    return one
-
-
-def _rest_factor(action: Rest) -> float:
-    return 1.0 if action.is_refusal else BROKEN_REST_FACTOR
+def _is_told(rest: Rest, known: Resting | None, now_s: float) -> bool:
+    """What rests says more of this node already than that it ended, or that it was no good."""
+    is_plain = not rest.is_refusal and rest.cure is Cure.NONE
+    return is_plain and known is not None and known.tells_of(rest.launched_at_s, now_s)
 
 
 def _ordered_first(

@@ -12,7 +12,7 @@ from itertools import batched
 
 from tidegate.core.buy.dealing import dealt, jobs_of
 from tidegate.core.buy.waves import waves
-from tidegate.core.model.cluster import Cluster, Timings
+from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import (
     Cure,
     FleetResult,
@@ -27,7 +27,7 @@ from tidegate.core.model.errors import NotAuthorized, Permanent, TidegateError, 
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Launch, LaunchRecord, LaunchStatus, NodeRecord, Phase
 from tidegate.core.model.plan import Resume
-from tidegate.core.model.resting import STARTS, Resting, rest_s
+from tidegate.core.model.resting import STARTS, Resting, rested
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.spend import ended
 from tidegate.ports import FLEETS_AT_ONCE, Answered, Clock, Compute, Finished, Ledger
@@ -324,26 +324,6 @@ def _blamed(refusal: Refusal, record: LaunchRecord) -> Refusal:
 def _at_once(wave: Sequence[LaunchRecord]) -> Iterator[Sequence[LaunchRecord]]:
     """What is in doubt may be more than goes to EC2 side by side."""
     return batched(wave, FLEETS_AT_ONCE, strict=False)
-
-
-def rested(
-    refusal: Refusal,
-    before: Resting | None,
-    now_s: float,
-    timings: Timings,
-    *,
-    factor: float = 1.0,
-) -> Resting:
-    """The rest of a refused offering, the longer the more often it was."""
-    failures = (before.failures if before else 0) + 1
-    until_s, said = now_s + factor * rest_s(failures, timings), refusal.message
-    return Resting(
-        *(refusal.offering, until_s, failures, refusal.code, said, refusal.cure),
-        pool=refusal.pool,
-        template=refusal.template,
-        reservation=refusal.reservation,
-        subnet=refusal.subnet,
-    )
 
 
 def _node_record(

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from tidegate.core.fleet.rests import outweighed
 from tidegate.core.fleet.templates import in_force, in_use, refused, rollout_of
 from tidegate.core.model.alarms import SeenAlarm, SeenAlarms
 from tidegate.core.model.cluster import Cluster
@@ -78,7 +79,9 @@ def observe(
         seen_market=view.seen_market,
         wanted=calendar.wanted(now_s, view.overrides),
     )
-    rests, pool_history = in_force(snapshot, templates), in_use(snapshot)
+    used, pool_history = in_force(snapshot, templates), in_use(snapshot)
+    spared = outweighed(used, view.nodes)
+    rests = tuple(each for each in used if each.key not in spared)
     full = tuple(each for each in rests if each.subnet)
     found = replace(
         snapshot,
@@ -87,6 +90,7 @@ def observe(
             *stopped_by(full, cluster.pools, subnets_of),
         ),
         full_subnets=full,
+        outweighed=tuple(each for each in used if each.key in spared),
         pool_history=pool_history,
         refused_templates=refused(snapshot),
         denied_starts=tuple(each for each in view.resting if each.template == STARTS),

@@ -8,7 +8,7 @@ from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import Cure, Instance
 from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.core.model.plan import Action, Rest
-from tidegate.core.model.resting import BOOT_FAILURES, LOSS, TAKEN_BACK, BootFailure
+from tidegate.core.model.resting import LOSS, TAKEN_BACK, BootFailure
 from tidegate.core.model.slurm import Node
 from tidegate.core.model.snapshot import Snapshot
 
@@ -28,7 +28,9 @@ def record_of(instance: Instance, cluster: Cluster) -> NodeRecord:
 
 def rest(record: NodeRecord, code: str, reason: str) -> Rest:
     """What was asked of EC2; what other pools make of the same may come up all the same."""
-    return Rest(record.offering, record.pool, record.template, code, reason)
+    launched_at_s = record.launched_at_s
+    of = record.offering, record.pool, record.template
+    return Rest(*of, code, reason, launched_at_s=launched_at_s)
 
 
 def ended_while_booting(member: Member, snapshot: Snapshot) -> tuple[Rest, ...]:
@@ -43,26 +45,33 @@ def ended_while_booting(member: Member, snapshot: Snapshot) -> tuple[Rest, ...]:
     cure = cure_of_state(why)
     if member.found_no_room:
         code = why.partition(".")[2]
-        said, codes = f"EC2 had no room for {record.instance_id} after all", {code}
+        said = f"EC2 had no room for {record.instance_id} after all"
         found = Rest(record.offering, "", "", code, said, record.reservation)
     elif member.was_booting and member.instance and member.instance.is_reclaimed:
         if record.was_taken:  # its notice had the offering rest already
             return ()
-        said, codes = LOSS, {TAKEN_BACK}
-        found = Rest(record.offering, "", "", TAKEN_BACK, said)
+        found = Rest(record.offering, "", "", TAKEN_BACK, LOSS)
     elif member.was_booting and cure is not Cure.NONE:
-        said, codes = f"EC2 ended {record.instance_id} as it started: {why}", {BootFailure.ENDED}
+        said = f"EC2 ended {record.instance_id} as it started: {why}"
         found = replace(rest(record, BootFailure.ENDED, said), cure=cure)
     elif record.phase is Phase.LAUNCHED:
-        said, codes = "a node ended while it booted", {*BOOT_FAILURES}
-        found = rest(record, BootFailure.ENDED, said)
+        found = rest(record, BootFailure.ENDED, "a node ended while it booted")
     else:
         return ()
-    known = (each for each in snapshot.resting if each.key == found.key)
-    told = (each for each in known if each.code in codes and found.cure in (Cure.NONE, each.cure))
-    if any(each.until_s > snapshot.now_s for each in told):
-        return ()
-    return (found,)
+    return () if is_told(found, snapshot) else (found,)
+
+
+def is_told(rest: Rest, snapshot: Snapshot) -> bool:
+    """What rests says so already: why, or for a failed boot what its node said."""
+    for known in (*snapshot.resting, *snapshot.outweighed):
+        if known.key != rest.key or known.until_s <= snapshot.now_s:
+            continue
+        if rest.is_refusal:
+            return known.code == rest.code
+        if rest.cure is not Cure.NONE and (known.code, known.cure) != (rest.code, rest.cure):
+            continue
+        return known.tells_of(rest.launched_at_s, snapshot.now_s)
+    return False
 
 
 def disappoints(node: Node, record: NodeRecord, cluster: Cluster) -> tuple[Action, ...]:

@@ -98,7 +98,8 @@ class Rest:
 
     `template`: the digest of what came; another one may be tried. "": nobody knows. `pool` "": for
     none, since EC2 had no room for what it had taken, in this `reservation` ("": in none).
-    `cure`: what it needs, as far as EC2's word of it tells.
+    `cure`: what it needs, as far as EC2's word of it tells. `launched_at_s`: when the node was that
+    is no good.
     """
 
     offering: Offering
@@ -108,6 +109,7 @@ class Rest:
     reason: str
     reservation: str = ""
     cure: Cure = Cure.NONE
+    launched_at_s: float = 0.0
 
     @property
     def key(self) -> RestKey:

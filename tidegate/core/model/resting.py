@@ -2,7 +2,7 @@
 
 from tidegate.core.model.cluster import OPEN, Timings
 from tidegate.core.model.codes import Coded
-from tidegate.core.model.ec2 import Cure, Offering
+from tidegate.core.model.ec2 import Cure, Offering, Refusal
 from tidegate.core.model.frozen import frozen
 
 # The code of an offering's rest after EC2 took a node back.
@@ -44,6 +44,8 @@ BOOT_FAILURES = frozenset(BootFailure)
 # In the place of a template: the pool's stopped nodes are not started, and are kept.
 STARTS = "starts"
 
+# A refusal costs nothing, a node that is no good costs a boot: 24 min, 48 min, ... 4 h.
+BROKEN_REST_FACTOR = 8.0
 DOUBLINGS_MAX = 32  # far past any rest, and far from an overflow
 
 
@@ -70,6 +72,7 @@ class Resting:
     #: what EC2 was asked to take it from (`Launch.reservation`); empty: all
     reservation: str = ""
     subnet: str = ""  #: the subnet that had no free address for it; empty: it lay in none
+    since_s: float = 0.0  #: when it was last refused, or a node of it last failed; 0: not known
 
     @property
     def key(self) -> RestKey:
@@ -84,8 +87,36 @@ class Resting:
     def stops(self, pool: str) -> bool:
         return self.pool in ("", pool)
 
+    def tells_of(self, launched_at_s: float, now_s: float) -> bool:
+        """The failure of a node that was launched then counts already: a first one counts for all
+        that were on their way with it.
+        """
+        is_failure = self.code in BOOT_FAILURES and self.until_s > now_s
+        return is_failure and launched_at_s <= self.since_s
+
 
 def rest_s(failures: int, timings: Timings) -> float:
     """How long it rests after so many refusals in a row: each doubles it, up to a bound."""
     doubled_s = timings.rest_min_s * 2.0 ** min(failures - 1, DOUBLINGS_MAX)
     return min(doubled_s, timings.rest_max_s)
+
+
+def rested(
+    refusal: Refusal,
+    before: Resting | None,
+    now_s: float,
+    timings: Timings,
+    *,
+    factor: float = 1.0,
+) -> Resting:
+    """The rest of a refused offering, the longer the more often it was."""
+    failures = (before.failures if before else 0) + 1
+    until_s, said = now_s + factor * rest_s(failures, timings), refusal.message
+    return Resting(
+        *(refusal.offering, until_s, failures, refusal.code, said, refusal.cure),
+        pool=refusal.pool,
+        template=refusal.template,
+        reservation=refusal.reservation,
+        subnet=refusal.subnet,
+        since_s=now_s,
+    )

@@ -48,6 +48,8 @@ class Snapshot:
     refused_templates: tuple[Resting, ...] = ()
     alarms: SeenAlarms | None = None  #: that roll-outs heed; null: nobody had to ask
     denied_starts: tuple[Resting, ...] = ()  #: pools whose stopped nodes EC2 does not let us start
+    #: boot failures that rest nothing, since more nodes of the same joined
+    outweighed: tuple[Resting, ...] = ()
     full_subnets: tuple[Resting, ...] = ()  #: offerings for which a subnet had no free address
 
     def is_start_denied(self, pool: str) -> bool:

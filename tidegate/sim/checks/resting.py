@@ -1,6 +1,6 @@
 """Invariants of what rests: it is not asked for, and rests only for whom it concerns."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tidegate.core.model.ec2 import (
     POOL_TAG,
@@ -11,7 +11,8 @@ from tidegate.core.model.ec2 import (
     Override,
     template_name,
 )
-from tidegate.core.model.resting import BOOT_FAILURES, RestKey
+from tidegate.core.model.ledger import NodeRecord
+from tidegate.core.model.resting import BOOT_FAILURES, Resting, RestKey
 from tidegate.service.control import Looked
 from tidegate.sim.checks.witness import Check, Witness
 
@@ -23,7 +24,8 @@ type _Asked = tuple[Offering, str, str]
 
 class RestingNotTried(Check):
     """An offering that rested when the planner looked is in no new request of whom it rests for:
-    of all, or of the pool whose template was refused or brought no good node.
+    of all, or of the pool whose template was refused or brought no good node. A boot that failed
+    counts for nothing while more of the same joined about then than failed in a row.
     """
 
     def requested(self, request: FleetRequest) -> None:
@@ -32,7 +34,11 @@ class RestingNotTried(Check):
             return
         record, now_s = self.witness.record_of(request), self.witness.now_s
         keys = set(_rest_keys(request, record.launch.reservation if record else ""))
-        tried = [r.offering for r in view.resting if r.until_s > now_s and r.key in keys]
+        tried = [
+            r.offering
+            for r in view.resting
+            if r.until_s > now_s and r.key in keys and not _is_an_exception(r, view.nodes)
+        ]
         if tried:
             raise self.broken(f"{request.client_token} asks for {min(tried)}, which rests")
 
@@ -84,6 +90,19 @@ class RefusalsRemembered(Check):
             ago_s = record.created_at_s - self.refused_at_s.get(each, -rest_s)
             if 0 < ago_s < rest_s:
                 raise self.broken(f"{each[0]} was refused {ago_s:.0f} s ago and is tried again")
+
+
+def _is_an_exception(resting: Resting, nodes: Iterable[NodeRecord]) -> bool:
+    if resting.code not in ("BootstrapFailed", "EndedWhileBooting", "BootBoundExceeded"):
+        return False
+    since_s = resting.since_s - 1800
+    joined = [
+        node
+        for node in nodes
+        if (node.offering, node.pool, node.template) == resting.key[:3]
+        and (node.joined_at_s or 0.0) > since_s
+    ]
+    return len(joined) > resting.failures
 
 
 def _rest_keys(request: FleetRequest, reservation: str) -> Iterator[RestKey]:

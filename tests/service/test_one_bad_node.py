@@ -1,0 +1,130 @@
+"""Of many nodes one is always broken: it is replaced at once, and one of few rests its offering."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.make import T4, cluster, job, node, pool
+from tests.service.conftest import World
+from tests.service.test_boot_failures import SAID, ended, joined_down, joined_small, never_came
+from tidegate.core.model.ec2 import InstanceState, Market
+from tidegate.core.model.events import BootFailed, StateChange
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.slurm import Job, Node
+
+
+def gang_world(nodes: int) -> tuple[World, Job, list[str]]:
+    """A pool of one offering; a job of so many nodes, which boot."""
+    world = World(cluster(pool("first", (T4,), markets=(Market.SPOT,))))
+    gang = replace(job(7), nodes=nodes)
+    world.report([gang])
+    world.look()
+    return world, gang, sorted(one.instance_id for one in world.compute.live())
+
+
+def joined(names: list[str]) -> list[Node]:
+    return [node(name) for name in names]
+
+
+def fails(world: World, name: str) -> None:
+    world.compute.end(name)
+    world.control().interrupt(
+        [BootFailed(name, "gpu", SAID), StateChange(name, InstanceState.SHUTTING_DOWN)]
+    )
+
+
+def just_ends(world: World, name: str) -> None:
+    """No event comes."""
+    world.compute.ending_s = 60.0
+    world.compute.end(name)
+
+
+def rest(world: World) -> Resting:
+    (found,) = world.ledger.all_resting.values()
+    return found
+
+
+@pytest.mark.parametrize("ends", [fails, just_ends])
+@pytest.mark.parametrize("is_last", [True, False])
+def test_a_gang_does_not_wait_for_the_place_of_one_bad_node(
+    ends: Callable[[World, str], None], *, is_last: bool
+) -> None:
+    """Whether the others joined before it failed or after."""
+    world, gang, (bad, *good) = gang_world(4)
+    world.clock.advance(60)
+    if is_last:
+        world.report([gang], joined(good))
+        world.look()
+    ends(world, bad)
+    world.clock.advance(10)
+    world.report([gang], joined(good))
+    world.look()
+    world.clock.advance(10)
+    world.report([gang], joined(good))
+    world.look()
+
+    assert len(world.compute.live()) == 4
+    assert rest(world).failures == 1, "one node failed, whoever tells of it and how often"
+
+
+def test_what_fails_as_often_as_it_joins_rests() -> None:
+    """Two joined; of their third the first two fail."""
+    world, gang, (bad, *good) = gang_world(3)
+    world.clock.advance(60)
+    world.report([gang], joined(good))
+    world.look()
+    for failures in (1, 2):
+        world.clock.advance(30)
+        fails(world, bad)
+        world.clock.advance(10)
+        world.report([gang], joined(good))
+        world.look()
+        assert rest(world).failures == failures
+        new = {one.instance_id for one in world.compute.live()} - set(good)
+        if failures == 1:
+            (bad,) = new
+
+    assert not new
+    assert rest(world).until_s > world.clock.now_s() + 40 * 60
+
+
+@pytest.mark.parametrize(("ago_s", "bought"), [(1000.0, 1), (1900.0, 0)])
+def test_what_joined_long_ago_tells_nothing(ago_s: float, bought: int) -> None:
+    world, gang, names = gang_world(2)
+    world.clock.advance(60)
+    world.report([gang], joined(names))
+    world.look()
+    busy = [node(name, state="ALLOCATED+DYNAMIC_NORM", gpus_alloc=1) for name in names]
+    runs = job(7, nodes=2, on=names)
+    world.clock.advance(ago_s)
+    world.report([runs, job(8)], busy)
+    world.look()
+    (bad,) = {one.instance_id for one in world.compute.live()} - set(names)
+    fails(world, bad)
+    world.clock.advance(10)
+    world.report([runs, job(8)], busy)
+    world.look()
+
+    assert len({one.instance_id for one in world.compute.live()} - set(names)) == bought
+
+
+@pytest.mark.parametrize("how", [ended, never_came, joined_down, joined_small])
+def test_a_plan_buys_nothing_of_what_it_lets_rest(how: Callable[[World, str], None]) -> None:
+    world, _, (bad,) = gang_world(1)
+    how(world, bad)
+    world.look()
+
+    assert set(world.compute.everything) == {bad}
+    assert rest(world).failures == 1
+
+
+def test_nodes_that_join_too_small_tell_nothing_for_their_offering() -> None:
+    world, gang, names = gang_world(4)
+    world.clock.advance(60)
+    world.report([gang], [replace(each, cpus=1) for each in joined(names)])
+    world.look()
+    world.look()
+
+    assert rest(world).code == "NodeTooSmall"
+    assert set(world.compute.everything) == set(names)
