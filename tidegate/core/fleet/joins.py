@@ -28,9 +28,8 @@ def record_of(instance: Instance, cluster: Cluster) -> NodeRecord:
 
 def rest(record: NodeRecord, code: str, reason: str) -> Rest:
     """What was asked of EC2; what other pools make of the same may come up all the same."""
-    launched_at_s = record.launched_at_s
-    of = record.offering, record.pool, record.template
-    return Rest(*of, code, reason, launched_at_s=launched_at_s)
+    at_s = record.launched_at_s
+    return Rest(record.offering, record.pool, record.template, code, reason, launched_at_s=at_s)
 
 
 def ended_while_booting(member: Member, snapshot: Snapshot) -> tuple[Rest, ...]:
