@@ -8,8 +8,9 @@ import pytest
 from tests.make import T4, cluster, job, node, pool
 from tests.service.conftest import World
 from tests.service.test_boot_failures import SAID, ended, joined_down, joined_small, never_came
-from tidegate.core.model.ec2 import InstanceState, Market
+from tidegate.core.model.ec2 import InstanceState, Market, Template
 from tidegate.core.model.events import BootFailed, StateChange
+from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.slurm import Job, Node
 
@@ -128,3 +129,24 @@ def test_nodes_that_join_too_small_tell_nothing_for_their_offering() -> None:
 
     assert rest(world).code == "NodeTooSmall"
     assert set(world.compute.everything) == set(names)
+
+
+@pytest.mark.parametrize(("is_good", "bought"), [(True, 2), (False, 1)])
+def test_a_template_that_brought_good_nodes_has_a_second_try(
+    is_good: bool,
+    bought: int,
+) -> None:
+    """However long ago that was; a second failure counts."""
+    made_so = Template("lt-first", "1", "made-so")
+    world = World(cluster(pool("first", (T4,), markets=(Market.SPOT,))))
+    good = made_so if is_good else None
+    world.ledger.all_pool_history["first"] = PoolHistory("first", good=good)
+    for _ in range(3):
+        world.report([job(7)])
+        world.look(first=made_so)
+        for one in world.compute.live():
+            fails(world, one.instance_id)
+        world.clock.advance(60)
+
+    assert len(world.compute.everything) == bought
+    assert rest(world).failures == bought

@@ -103,7 +103,7 @@ def test_where_every_new_node_fails_three_launches_are_made_in_half_an_hour() ->
     for number in range(6):
         shape = Shape(1, "t4", 1 + number % 4, 1000)
         world.slurm.submit(Submit("ada", shape, 60.0))
-    world.step(3 * 3600.0)
+    world.step(4 * 3600.0)
 
     assert len(launched_s) > 3
     for at_s in launched_s:

@@ -80,7 +80,7 @@ def observe(
         wanted=calendar.wanted(now_s, view.overrides),
     )
     used, pool_history = in_force(snapshot, templates), in_use(snapshot)
-    spared = outweighed(used, view.nodes)
+    spared = outweighed(used, view.nodes, view.pool_history)
     rests = tuple(each for each in used if each.key not in spared)
     full = tuple(each for each in rests if each.subnet)
     found = replace(

@@ -10,6 +10,7 @@ from tidegate.core.model.cluster import Timings
 from tidegate.core.model.ec2 import Cure, Refusal, RefusalKind
 from tidegate.core.model.ledger import NodeRecord
 from tidegate.core.model.plan import Rest
+from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import (
     BROKEN_REST_FACTOR,
     TAKEN_BACK,
@@ -25,12 +26,15 @@ _MAY_BE_ONE_NODES = frozenset({BootFailure.STAGE, BootFailure.ENDED, BootFailure
 _JOINED_WITHIN_S = 1800.0
 
 
-def outweighed(resting: Collection[Resting], nodes: Iterable[NodeRecord]) -> frozenset[RestKey]:
+def outweighed(
+    resting: Collection[Resting], nodes: Iterable[NodeRecord], histories: Iterable[PoolHistory]
+) -> frozenset[RestKey]:
     """What rests nothing: within half an hour before it failed, or since, more nodes of the same
-    offering, pool and template joined than failed in a row.
+    offering, pool and template joined than failed in a row; or it failed once, and its pool's
+    template has brought good nodes.
 
-    Of many nodes one is always broken, and all others of its gang would wait, paid for, until its
-    place may be bought again.
+    Of many nodes one is always broken, and its job, or all others of its gang, paid for, would wait
+    until its place may be bought again.
     """
     failed = {r.key: r for r in resting if r.code in _MAY_BE_ONE_NODES and r.since_s}
     if not failed:
@@ -41,7 +45,13 @@ def outweighed(resting: Collection[Resting], nodes: Iterable[NodeRecord]) -> fro
         of = failed.get(key)
         if of and node.joined_at_s and node.joined_at_s > of.since_s - _JOINED_WITHIN_S:
             joined[key] += 1
-    return frozenset(key for key, each in failed.items() if joined[key] > each.failures)
+    good = {(each.pool, each.good.digest) for each in histories if each.good}
+    return frozenset(
+        key
+        for key, each in failed.items()
+        if joined[key] > each.failures
+        or (each.failures == 1 and each.template and (each.pool, each.template) in good)
+    )
 
 
 def rests_of(
@@ -89,7 +99,7 @@ def with_rests(snapshot: Snapshot, judged: Iterable[Judged]) -> Snapshot:
     known = {each.key: each for each in (*snapshot.resting, *snapshot.outweighed)}
     now_s, timings = snapshot.now_s, snapshot.cluster.timings
     found = rests_of((r for r in rests if _is_used(r, snapshot)), known, now_s, timings)
-    spared = outweighed(found.values(), snapshot.nodes)
+    spared = outweighed(found.values(), snapshot.nodes, snapshot.pool_history)
     new = tuple(found[key] for key in sorted(found.keys() - spared))
     kept = (each for each in snapshot.resting if each.key not in found)
     return replace(snapshot, resting=(*kept, *new))

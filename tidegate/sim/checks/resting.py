@@ -1,6 +1,6 @@
 """Invariants of what rests: it is not asked for, and rests only for whom it concerns."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from tidegate.core.model.ec2 import (
     POOL_TAG,
@@ -11,8 +11,8 @@ from tidegate.core.model.ec2 import (
     Override,
     template_name,
 )
-from tidegate.core.model.ledger import NodeRecord
 from tidegate.core.model.resting import BOOT_FAILURES, Resting, RestKey
+from tidegate.ports import LedgerView
 from tidegate.service.control import Looked
 from tidegate.sim.checks.witness import Check, Witness
 
@@ -25,7 +25,8 @@ type _Asked = tuple[Offering, str, str]
 class RestingNotTried(Check):
     """An offering that rested when the planner looked is in no new request of whom it rests for:
     of all, or of the pool whose template was refused or brought no good node. A boot that failed
-    counts for nothing while more of the same joined about then than failed in a row.
+    counts for nothing while more of the same joined about then than failed in a row, nor the first
+    one of a template that has brought good nodes.
     """
 
     def requested(self, request: FleetRequest) -> None:
@@ -37,7 +38,7 @@ class RestingNotTried(Check):
         tried = [
             r.offering
             for r in view.resting
-            if r.until_s > now_s and r.key in keys and not _is_an_exception(r, view.nodes)
+            if r.until_s > now_s and r.key in keys and not _is_an_exception(r, view)
         ]
         if tried:
             raise self.broken(f"{request.client_token} asks for {min(tried)}, which rests")
@@ -92,17 +93,20 @@ class RefusalsRemembered(Check):
                 raise self.broken(f"{each[0]} was refused {ago_s:.0f} s ago and is tried again")
 
 
-def _is_an_exception(resting: Resting, nodes: Iterable[NodeRecord]) -> bool:
+def _is_an_exception(resting: Resting, view: LedgerView) -> bool:
     if resting.code not in ("BootstrapFailed", "EndedWhileBooting", "BootBoundExceeded"):
         return False
     since_s = resting.since_s - 1800
     joined = [
         node
-        for node in nodes
+        for node in view.nodes
         if (node.offering, node.pool, node.template) == resting.key[:3]
         and (node.joined_at_s or 0.0) > since_s
     ]
-    return len(joined) > resting.failures
+    goods = [each.good for each in view.pool_history if each.pool == resting.pool]
+    is_first = resting.failures < 2
+    is_proven = any(each and each.digest == resting.template for each in goods)
+    return len(joined) > resting.failures or (is_first and is_proven)
 
 
 def _rest_keys(request: FleetRequest, reservation: str) -> Iterator[RestKey]:
