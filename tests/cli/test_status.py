@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,9 +13,10 @@ from tests.cli.conftest import Town
 from tests.make import job, node
 from tidegate.adapters.aws_errors import translate
 from tidegate.cli.main import app
-from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.ec2 import Market, Offering, Template
 from tidegate.core.model.events import NodeOrphaned
 from tidegate.core.model.ledger import InterruptionLoss
+from tidegate.core.model.resting import Resting
 
 
 def bought(town: Town) -> str:
@@ -42,6 +44,26 @@ def test_status_tells_queue_pools_and_what_rests(town: Town) -> None:
     )
     (rests,) = (line for line in lines if line.startswith("rests until "))
     assert rests.endswith("EC2 said InsufficientInstanceCapacity (1x)")
+
+
+def test_status_tells_what_a_node_said_whose_failure_stops_nothing(town: Town) -> None:
+    bought(town)
+    ledger, now_s = town.planner.work.control.ledger, time.time()
+    (record,) = ledger.view().nodes
+    (history,) = ledger.view().pool_history
+    assert ledger.learn(replace(history, good=Template("lt-1", "1", record.template)))
+    failed = Resting(record.offering, now_s + 1440, 1, "BootstrapFailed", "stage gpu failed on i-1")
+    ours = replace(failed, pool=record.pool, template=record.template, since_s=now_s)
+
+    ledger.rest(ours)
+    (once,) = (line for line in town.ask("status").output.splitlines() if "stage gpu" in line)
+    ledger.rest(replace(ours, failures=2))
+    twice = town.ask("status").output.splitlines()
+
+    words = f"{record.offering} of pool {record.pool}, BootstrapFailed: stage gpu failed on i-1"
+    assert once == f"a node failed, others join: {words} (1x)"
+    (rests,) = (line for line in twice if line.startswith("rests until ") and "stage gpu" in line)
+    assert rests.endswith(f"{words} (2x)")
 
 
 def test_status_tells_of_jobs_that_wait_for_more_reasons_than_it_shows(town: Town) -> None:

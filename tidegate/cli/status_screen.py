@@ -119,4 +119,5 @@ def _rest(each: RestingNow) -> str:
     words = f"{each.code}: {each.message}" if is_ours else f"EC2 said {each.code}"
     of = f" of pool {each.pool}" if each.pool else ""
     refused = f"{words} ({each.failures}x)"
-    return f"rests until {clock(each.until_s)}: {each.offering}{of}, {refused}"
+    what = f"rests until {clock(each.until_s)}" if each.stops else "a node failed, others join"
+    return f"{what}: {each.offering}{of}, {refused}"

@@ -55,7 +55,8 @@ class PoolNow:
 @frozen
 class RestingNow:
     """An offering that EC2 refused, or whose nodes became sick. `pool`: which one it was refused
-    to, "": to all.
+    to, "": to all. `stops`: nothing of it is bought; false for a node that did not come up where
+    others do.
     """
 
     offering: str
@@ -64,6 +65,7 @@ class RestingNow:
     code: str
     message: str
     pool: str = ""
+    stops: bool = True
 
 
 @frozen
@@ -294,10 +296,14 @@ def _limits(
 
 
 def _resting(snapshot: Snapshot) -> tuple[RestingNow, ...]:
-    found = [each for each in snapshot.resting if each.until_s > snapshot.now_s]
+    both = ((snapshot.resting, True), (snapshot.outweighed, False))
     rests = (
-        RestingNow(*(each.what, each.until_s, each.failures, each.code, each.message), each.pool)
+        RestingNow(
+            *(each.what, each.until_s, each.failures, each.code, each.message, each.pool), stops
+        )
+        for found, stops in both
         for each in sorted(found, key=lambda each: (each.until_s, each.key))
+        if each.until_s > snapshot.now_s
     )
     sick = (
         RestingNow(str(on), place.until_s, place.found, SICK_PLACE, BOUGHT_LAST)
