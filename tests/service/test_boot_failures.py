@@ -31,6 +31,7 @@ def booting() -> tuple[World, str]:
     world.report([job(7)])
     world.look()
     (one,) = world.compute.live()
+    world.clock.advance(30)
     return world, one.instance_id
 
 
@@ -53,7 +54,7 @@ def test_what_a_node_said_rests_its_offering_and_is_told() -> None:
 
 def test_what_begins_to_rest_is_counted_once_until_it_is_tried_again() -> None:
     world, name = booting()
-    launched_at_s = world.clock.now_s()
+    launched_at_s = world.clock.now_s() - 30
     other = replace(record("i-2", pool="a10g", phase=Phase.LAUNCHED), launched_at_s=launched_at_s)
     world.ledger.all_nodes["i-2"] = other
     news = [BootFailed(each, "gpu", SAID) for each in (name, "i-2")]

@@ -113,6 +113,7 @@ def test_what_joined_long_ago_tells_nothing(ago_s: float, bought: int) -> None:
 @pytest.mark.parametrize("how", [ended, never_came, joined_down, joined_small])
 def test_a_plan_buys_nothing_of_what_it_lets_rest(how: Callable[[World, str], None]) -> None:
     world, _, (bad,) = gang_world(1)
+    world.clock.advance(30)
     how(world, bad)
     world.look()
 
@@ -131,12 +132,14 @@ def test_nodes_that_join_too_small_tell_nothing_for_their_offering() -> None:
     assert set(world.compute.everything) == set(names)
 
 
+@pytest.mark.parametrize("how", [fails, ended, never_came, joined_down, joined_small])
 @pytest.mark.parametrize(("is_good", "bought"), [(True, 2), (False, 1)])
 def test_a_template_that_brought_good_nodes_has_a_second_try(
+    how: Callable[[World, str], None],
     is_good: bool,
     bought: int,
 ) -> None:
-    """However long ago that was; a second failure counts."""
+    """However long ago that was, and whatever is wrong with the node; a second failure counts."""
     made_so = Template("lt-first", "1", "made-so")
     world = World(cluster(pool("first", (T4,), markets=(Market.SPOT,))))
     good = made_so if is_good else None
@@ -144,8 +147,10 @@ def test_a_template_that_brought_good_nodes_has_a_second_try(
     for _ in range(3):
         world.report([job(7)])
         world.look(first=made_so)
+        world.clock.advance(30)
         for one in world.compute.live():
-            fails(world, one.instance_id)
+            how(world, one.instance_id)
+            world.look(first=made_so)
         world.clock.advance(60)
 
     assert len(world.compute.everything) == bought

@@ -12,6 +12,7 @@ from tidegate.core.model.ledger import NodeRecord
 from tidegate.core.model.plan import Rest
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import (
+    BOOT_FAILURES,
     BROKEN_REST_FACTOR,
     TAKEN_BACK,
     BootFailure,
@@ -21,8 +22,8 @@ from tidegate.core.model.resting import (
 )
 from tidegate.core.model.snapshot import Snapshot
 
-# A node that joined DOWN or too small joined as well, and tells nothing against such a failure.
-_MAY_BE_ONE_NODES = frozenset({BootFailure.STAGE, BootFailure.ENDED, BootFailure.BOUND})
+# Against these tell the nodes that joined; one that joined DOWN or too small joined as well.
+_NEVER_JOINED = frozenset({BootFailure.STAGE, BootFailure.ENDED, BootFailure.BOUND})
 _JOINED_WITHIN_S = 1800.0
 
 
@@ -36,7 +37,7 @@ def outweighed(
     Of many nodes one is always broken, and its job, or all others of its gang, paid for, would wait
     until its place may be bought again.
     """
-    failed = {r.key: r for r in resting if r.code in _MAY_BE_ONE_NODES and r.since_s}
+    failed = {r.key: r for r in resting if r.code in BOOT_FAILURES and r.since_s}
     if not failed:
         return frozenset()
     joined = dict.fromkeys(failed, 0)
@@ -49,7 +50,7 @@ def outweighed(
     return frozenset(
         key
         for key, each in failed.items()
-        if joined[key] > each.failures
+        if (each.code in _NEVER_JOINED and joined[key] > each.failures)
         or (each.failures == 1 and each.template and (each.pool, each.template) in good)
     )
 

@@ -46,6 +46,8 @@ STARTS = "starts"
 
 # A refusal costs nothing, a node that is no good costs a boot: 24 min, 48 min, ... 4 h.
 BROKEN_REST_FACTOR = 8.0
+# Of EC2's LaunchTime.
+LAUNCH_TIME_STEP_S = 1.0
 DOUBLINGS_MAX = 32  # far past any rest, and far from an overflow
 
 
@@ -89,10 +91,10 @@ class Resting:
 
     def tells_of(self, launched_at_s: float, now_s: float) -> bool:
         """The failure of a node that was launched then counts already: a first one counts for all
-        that were on their way with it.
+        that were on their way with it. EC2 tells whole seconds: what came after it may seem older.
         """
         is_failure = self.code in BOOT_FAILURES and self.until_s > now_s
-        return is_failure and launched_at_s <= self.since_s
+        return is_failure and launched_at_s <= self.since_s - LAUNCH_TIME_STEP_S
 
 
 def rest_s(failures: int, timings: Timings) -> float:

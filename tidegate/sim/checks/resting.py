@@ -94,8 +94,9 @@ class RefusalsRemembered(Check):
 
 
 def _is_an_exception(resting: Resting, view: LedgerView) -> bool:
-    if resting.code not in ("BootstrapFailed", "EndedWhileBooting", "BootBoundExceeded"):
+    if resting.code not in BOOT_FAILURES:
         return False
+    never_joined = ("BootstrapFailed", "EndedWhileBooting", "BootBoundExceeded")
     since_s = resting.since_s - 1800
     joined = [
         node
@@ -106,7 +107,8 @@ def _is_an_exception(resting: Resting, view: LedgerView) -> bool:
     goods = [each.good for each in view.pool_history if each.pool == resting.pool]
     is_first = resting.failures < 2
     is_proven = any(each and each.digest == resting.template for each in goods)
-    return len(joined) > resting.failures or (is_first and is_proven)
+    is_rare = resting.code in never_joined and len(joined) > resting.failures
+    return is_rare or (is_first and is_proven)
 
 
 def _rest_keys(request: FleetRequest, reservation: str) -> Iterator[RestKey]:
