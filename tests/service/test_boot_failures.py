@@ -7,6 +7,7 @@ import pytest
 
 from tests.make import T4, cluster, job, node, offering, pool, record
 from tests.service.conftest import World
+from tidegate.core.explain.history import Narrator
 from tidegate.core.model.ec2 import (
     NO_KEY,
     NO_ROOM,
@@ -19,6 +20,7 @@ from tidegate.core.model.ec2 import (
 )
 from tidegate.core.model.events import BootFailed, SpotInterruption, StateChange
 from tidegate.core.model.ledger import Phase
+from tidegate.core.model.plan import Learn
 from tidegate.core.model.resting import TAKEN_BACK, Resting
 from tidegate.core.offers.hazards import learnt_hazards
 
@@ -335,3 +337,16 @@ def test_a_node_whose_notice_came_is_one_loss_however_late_its_end_is_seen() -> 
     assert (made.code, made.failures) == (TAKEN_BACK, 1)
     assert made.until_s == warned_s + world.of.timings.rest_min_s
     assert not any(each.failed for each in world.ledger.all_pool_history.values())
+
+
+def test_the_events_of_a_node_have_the_failure_of_its_launch() -> None:
+    world, name = booting()
+    world.compute.ending_s = 60.0
+    world.compute.end(name)
+
+    (done, *_) = world.look().rounds
+
+    narrator = Narrator.of(done.plan, done.snapshot)
+    told = [narrator.decided(each) for each in done.plan.actions if isinstance(each, Learn)]
+    (ours,) = (each for each in told if each.is_about(node=name))
+    assert ours.sentence.endswith(f"gave a node that is no good: {name}")

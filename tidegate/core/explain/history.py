@@ -141,7 +141,8 @@ class Narrator:
                 until_s = action.stuck.until_s or None
                 return self._decision("watch", action, (action.stuck.job_id,), until_s=until_s)
             case Learn():
-                return self._decision(action.code, action, pools=(action.pool_history.pool,))
+                pools, nodes = (action.pool_history.pool,), action.instance_ids
+                return self._decision(action.code, action, nodes=nodes, pools=pools)
             case _:
                 assert_never(action)
 

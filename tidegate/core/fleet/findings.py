@@ -54,15 +54,14 @@ def with_findings(before: PoolHistory, ours: Sequence[Member], snapshot: Snapsho
     return with_reboots(history, sick, ours, snapshot)
 
 
-def told_reset(before: PoolHistory, after: PoolHistory) -> str:
-    """What a node has said since of the reset of its GPUs; "": none has."""
+def told_reset(before: PoolHistory, after: PoolHistory) -> dict[str, str]:
+    """What nodes have said since of the reset of their GPUs."""
     known = {each.instance_id: each.reset_said for each in before.findings}
-    said = (
-        f"{each.instance_id}: {each.reset_said}"
+    return {
+        each.instance_id: each.reset_said
         for each in after.findings
         if known.get(each.instance_id, each.reset_said) != each.reset_said
-    )
-    return "; ".join(said)
+    }
 
 
 def stopped_by(member: Member, snapshot: Snapshot) -> StoppedCheck | None:

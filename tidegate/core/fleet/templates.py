@@ -5,7 +5,7 @@ from dataclasses import replace
 from enum import Enum, auto
 
 from tidegate.core.fleet import idle_time
-from tidegate.core.fleet.findings import doubt, told_reset, with_findings
+from tidegate.core.fleet.findings import NAMED_MAX, doubt, told_reset, with_findings
 from tidegate.core.fleet.idle_check import told as told_idle_check
 from tidegate.core.fleet.idle_check import untold, with_idle_checks
 from tidegate.core.fleet.judge import Judged, Use, judge
@@ -30,6 +30,7 @@ from tidegate.core.model.resting import STARTS, Resting
 from tidegate.core.model.rollout import Rollout, Step
 from tidegate.core.model.slurm import Reading
 from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.model.text import some
 
 
 def newest(snapshot: Snapshot, pool: str) -> Template | None:
@@ -249,7 +250,7 @@ def lessons(snapshot: Snapshot, fleet: Sequence[Member]) -> tuple[Learn, ...]:
         if pool.is_idle_auto and snapshot.digest:
             after = _after_use(after, pool, snapshot, snapshot.digest.reading)
         if after != before:
-            found.append(_learn(before, after))
+            found.append(_learn(before, after, its_news))
     return tuple(found)
 
 
@@ -290,22 +291,26 @@ def _after_use(
     )
 
 
-def _learn(before: PoolHistory, after: PoolHistory) -> Learn:
+def _learn(before: PoolHistory, after: PoolHistory, news: Iterable[Judged]) -> Learn:
     if rolled := told(before, after):
         return Learn(after, f"pool {after.pool}: {rolled[1]}", rolled[0])
     if checked := told_idle_check(before, after):
         return Learn(after, f"pool {after.pool}: {checked[1]}", checked[0])
     if reset := told_reset(before, after):
-        return Learn(after, f"pool {after.pool}: {reset}", GPU_RESET)
+        said = "; ".join(f"{name}: {each}" for name, each in reset.items())
+        return Learn(after, f"pool {after.pool}: {said}", GPU_RESET, tuple(reset))
     if replace(after, spot=before.spot) == before:
         return Learn(after, f"pool {after.pool}: how long spot nodes ran until they ended", COUNTED)
-    return Learn(after, _told(before, after))
+    if len(after.failed) > len(before.failed):
+        last = after.failed[-1]
+        bad = tuple(sorted(each.member.instance_id for each in news if not each.is_good))
+        said = f"launch {last.launch_id} gave a node that is no good"
+        return Learn(after, f"pool {after.pool}: {said}: {some(bad, NAMED_MAX)}", instance_ids=bad)
+    sick = tuple(each.instance_id for each in after.findings if each not in before.findings)
+    return Learn(after, _told(before, after), instance_ids=sick)
 
 
 def _told(before: PoolHistory, after: PoolHistory) -> str:
-    if len(after.failed) > len(before.failed):
-        last = after.failed[-1]
-        return f"pool {after.pool}: launch {last.launch_id} gave a node that is no good"
     if stops := [each for each in after.stopped_checks if each not in before.stopped_checks]:
         return f"pool {after.pool}: {doubt(stops[-1])}"
     if lifted := [each for each in before.stopped_checks if each.is_lifted]:

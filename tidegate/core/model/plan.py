@@ -137,11 +137,14 @@ GPU_RESET = "gpu-reset"
 
 @frozen
 class Learn:
-    """Remember how launches of a pool fare. `code`: what that decides."""
+    """Remember how launches of a pool fare. `code`: what that decides. `instance_ids`: the nodes
+    that it was learnt from, of those that are no good.
+    """
 
     pool_history: PoolHistory
     reason: str
     code: str = "learn"
+    instance_ids: tuple[str, ...] = ()
 
 
 type Action = (
