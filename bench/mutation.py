@@ -58,8 +58,15 @@ _ALSO = {
 # Module -> the tests that should see its faults, the nearest first.
 MODULES = {
     **{f"tidegate/core/{each}.py": ("tests/core", *_ALSO.get(each, ())) for each in _OF_CORE},
+    "tidegate/core/fleet/rests.py": (
+        *("tests/service/test_one_bad_node.py", "tests/service/test_boot_failures.py"),
+        *("tests/service/test_late_words.py", "tests/service/test_blame.py"),
+    ),
     "tidegate/service/prices.py": ("tests/service/test_prices.py",),
-    "tidegate/service/boot_failures.py": ("tests/service/test_boot_failures.py",),
+    "tidegate/service/boot_failures.py": (
+        *("tests/service/test_boot_failures.py", "tests/service/test_late_words.py"),
+        "tests/service/test_one_bad_node.py",
+    ),
     "tidegate/service/interruptions.py": (
         *("tests/service/test_interruptions.py", "tests/service/test_orphans.py"),
         *("tests/service/test_boot_failures.py", "tests/lambdas/test_interruption.py"),

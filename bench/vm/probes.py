@@ -283,7 +283,7 @@ PROBES = (
     ),
     Probe(
         "a node whose shared files do not answer",
-        "shared: /shared is not readable; off in time",
+        r"shared: /shared is not readable \(degraded; remedy: reboot\); off in time",
         hung,
     ),
     Probe("a job whose node is lost", r"PENDING; CPUTot=4 State=DOWN.*", killed),

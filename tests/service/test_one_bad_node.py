@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from tests.make import T4, cluster, job, node, pool
+from tests.make import A10G, T4, cluster, job, node, offering, pool, record
 from tests.service.conftest import World
 from tests.service.test_boot_failures import SAID, ended, joined_down, joined_small, never_came
+from tidegate.core.fleet.rests import outweighed
 from tidegate.core.model.ec2 import InstanceState, Market, Template
 from tidegate.core.model.events import BootFailed, StateChange
+from tidegate.core.model.ledger import NodeRecord
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.slurm import Job, Node
@@ -155,3 +157,61 @@ def test_a_template_that_brought_good_nodes_has_a_second_try(
 
     assert len(world.compute.everything) == bought
     assert rest(world).failures == bought
+
+
+FAILED = Resting(
+    *(offering(), 9000.0, 1, "BootstrapFailed", "stage gpu failed"),
+    pool="first",
+    template="made-so",
+    since_s=5000.0,
+)
+JOINED = replace(record(), pool="first", template="made-so", joined_at_s=3201.0)
+
+
+@pytest.mark.parametrize(
+    ("failed", "joined", "is_one_nodes"),
+    [
+        (FAILED, (JOINED, JOINED), True),
+        (FAILED, (JOINED,), False),
+        (FAILED, (JOINED, replace(JOINED, joined_at_s=3199.0)), False),
+        (FAILED, (JOINED, replace(JOINED, joined_at_s=None)), False),
+        (FAILED, (JOINED, replace(JOINED, pool="second")), False),
+        (FAILED, (JOINED, replace(JOINED, template="otherwise")), False),
+        (FAILED, (JOINED, replace(JOINED, offering=offering(zone="us-east-1f"))), False),
+        (replace(FAILED, since_s=0.0), (JOINED, JOINED), False),
+        (replace(FAILED, code="VcpuLimitExceeded"), (JOINED, JOINED), False),
+        (replace(FAILED, code="NodeJoinedDown"), (JOINED, JOINED), False),
+    ],
+)
+def test_only_nodes_of_the_same_that_joined_about_then_tell_against_a_failure(
+    failed: Resting, joined: tuple[NodeRecord, ...], *, is_one_nodes: bool
+) -> None:
+    assert (failed.key in outweighed([failed], joined, ())) is is_one_nodes
+
+
+def test_what_rests_already_stays_so_beside_a_new_failure() -> None:
+    world = World(cluster(pool("first", (T4, A10G), markets=(Market.SPOT,))))
+    world.report([job(7, gpu_type="")])
+    world.look()
+    (bad,) = world.compute.live()
+    others = {on for _, on in world.of.pools[0].offerings()} - {bad.offering}
+    until_s = world.clock.now_s() + 600
+    for on in others:
+        world.ledger.rest(Resting(on, until_s, 1, "InsufficientInstanceCapacity", "none left"))
+    world.clock.advance(30)
+    just_ends(world, bad.instance_id)
+    world.look()
+
+    assert set(world.compute.everything) == {bad.instance_id}
+
+
+def test_a_failure_of_an_old_template_stops_no_node_of_the_new_one() -> None:
+    world = World(cluster(pool("first", (T4,), markets=(Market.SPOT,))))
+    world.report([job(7)])
+    world.look(first=Template("lt-first", "1", "old"))
+    (bad,) = world.compute.live()
+    world.clock.advance(30)
+    just_ends(world, bad.instance_id)
+    world.look(first=Template("lt-first", "2", "new"))
+
+    assert [one.template for one in world.compute.everything.values()] == ["old", "new"]
