@@ -337,8 +337,8 @@ _OF_PLANS = (
         "a node that does not boot rests its offering for every pool",
         becomes(
             "core.fleet.joins:rest",
-            "Rest(_1, _.pool, _.template, _2, _3, launched_at_s=_4)",
-            "Rest(_1, '', '', _2, _3, launched_at_s=_4)",
+            "Rest(_1, _.pool, _.template, _2, _3)",
+            "Rest(_1, '', '', _2, _3)",
         ),
     ),
     fault(

@@ -185,7 +185,7 @@ class Functions(Construct):
         cluster = around.file.cluster.name
         queues, storage = around.queues, around.storage
         return (
-            *statements.ledger(storage.table.table_arn),
+            *statements.ledger(storage.table.table_arn, "BatchGetItem"),
             *statements.read_newest("Digest", storage.bucket.bucket_arn, storage.digest_key),
             # As the import that it will be: cdk-nag names the wildcard below it by that.
             statements.keep_decisions(

@@ -25,7 +25,8 @@ SHELL = {
 ACTIONS = {
     "FunctionsPlannerRole": {
         *(LEDGER | FUNCTION | FED),
-        *("s3:ListBucket", "s3:PutObject", "ec2:DescribeInstances", "ec2:CreateFleet"),
+        *("dynamodb:BatchGetItem", "s3:ListBucket", "s3:PutObject"),
+        *("ec2:DescribeInstances", "ec2:CreateFleet"),
         *("ec2:RunInstances", "ec2:CreateTags", "ec2:TerminateInstances", "iam:PassRole"),
         "iam:CreateServiceLinkedRole",
     },

@@ -215,3 +215,15 @@ def test_a_failure_of_an_old_template_stops_no_node_of_the_new_one() -> None:
     world.look(first=Template("lt-first", "2", "new"))
 
     assert [one.template for one in world.compute.everything.values()] == ["old", "new"]
+
+
+def test_a_node_that_fails_in_its_first_second_failed_once() -> None:
+    """EC2 tells whole seconds; its end tells nothing new."""
+    world, _, (bad,) = gang_world(1)
+    world.control().interrupt([BootFailed(bad, "gpu", SAID)])
+    world.compute.ending_s = 60.0
+    world.compute.end(bad)
+    world.control().interrupt([StateChange(bad, InstanceState.SHUTTING_DOWN)])
+    world.look()
+
+    assert (rest(world).code, rest(world).failures) == ("BootstrapFailed", 1)

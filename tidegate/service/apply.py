@@ -261,7 +261,7 @@ class Applier:
 def _is_told(rest: Rest, known: Resting | None, now_s: float) -> bool:
     """What rests says more of this node already than that it ended, or that it was no good."""
     is_plain = not rest.is_refusal and rest.cure is Cure.NONE
-    return is_plain and known is not None and known.tells_of(rest.launched_at_s, now_s)
+    return is_plain and known is not None and rest.is_told(known, now_s)
 
 
 def _ordered_first(

@@ -92,7 +92,7 @@ def rest_failed(
     new: list[Rest] = []
     for key, failure in sorted(told.items()):
         before = known.get(key)
-        if before is None or not before.tells_of(failure.launched_at_s, now_s):
+        if before is None or not failure.is_told(before, now_s):
             if key in failures:
                 new.append(failure)
         elif before.code == BootFailure.ENDED and failure.code == BootFailure.STAGE:

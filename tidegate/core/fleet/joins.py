@@ -28,8 +28,9 @@ def record_of(instance: Instance, cluster: Cluster) -> NodeRecord:
 
 def rest(record: NodeRecord, code: str, reason: str) -> Rest:
     """What was asked of EC2; what other pools make of the same may come up all the same."""
-    at_s = record.launched_at_s
-    return Rest(record.offering, record.pool, record.template, code, reason, launched_at_s=at_s)
+    made = Rest(record.offering, record.pool, record.template, code, reason)
+    at_s, name = record.launched_at_s, record.instance_id
+    return replace(made, launched_at_s=at_s, instance_id=name)
 
 
 def ended_while_booting(member: Member, snapshot: Snapshot) -> tuple[Rest, ...]:
@@ -69,7 +70,7 @@ def is_told(rest: Rest, snapshot: Snapshot) -> bool:
             return known.code == rest.code
         if rest.cure is not Cure.NONE and (known.code, known.cure) != (rest.code, rest.cure):
             continue
-        return known.tells_of(rest.launched_at_s, snapshot.now_s)
+        return rest.is_told(known, snapshot.now_s)
     return False
 
 

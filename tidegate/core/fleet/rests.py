@@ -73,7 +73,8 @@ def rests_of(
             reservation=each.reservation,
         )
         factor = 1.0 if each.is_refusal else BROKEN_REST_FACTOR
-        found[each.key] = rested(refusal, _told(each, known, now_s), now_s, timings, factor=factor)
+        made = rested(refusal, _told(each, known, now_s), now_s, timings, factor=factor)
+        found[each.key] = replace(made, instance_id=each.instance_id)
     return found
 
 
@@ -81,7 +82,7 @@ def _told(rest: Rest, known: Resting | None, now_s: float) -> Resting | None:
     """What rested. An end that its event told counts once, with why EC2 says that it came."""
     if known is None or rest.cure is Cure.NONE or known.code != rest.code:
         return known
-    is_told = known.tells_of(rest.launched_at_s, now_s)
+    is_told = rest.is_told(known, now_s)
     return replace(known, failures=known.failures - 1) if is_told else known
 
 

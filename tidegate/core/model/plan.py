@@ -9,7 +9,7 @@ from tidegate.core.model.idle_use import IdleUse
 from tidegate.core.model.ledger import Launch, NodeRecord, Phase
 from tidegate.core.model.orders import Order
 from tidegate.core.model.pool_history import PoolHistory
-from tidegate.core.model.resting import RestKey
+from tidegate.core.model.resting import Resting, RestKey
 from tidegate.core.model.savings_plans import Committed
 from tidegate.core.model.stuck import Stuck
 from tidegate.core.model.why import WhyNot
@@ -98,8 +98,8 @@ class Rest:
 
     `template`: the digest of what came; another one may be tried. "": nobody knows. `pool` "": for
     none, since EC2 had no room for what it had taken, in this `reservation` ("": in none).
-    `cure`: what it needs, as far as EC2's word of it tells. `launched_at_s`: when the node was that
-    is no good.
+    `cure`: what it needs, as far as EC2's word of it tells. `instance_id`: the node that is no
+    good, `launched_at_s`: when it was.
     """
 
     offering: Offering
@@ -110,10 +110,15 @@ class Rest:
     reservation: str = ""
     cure: Cure = Cure.NONE
     launched_at_s: float = 0.0
+    instance_id: str = ""
 
     @property
     def key(self) -> RestKey:
         return self.offering, self.pool, self.template, self.reservation, ""
+
+    def is_told(self, known: Resting, now_s: float) -> bool:
+        """Its node's failure counts already."""
+        return known.tells_of(self.instance_id, self.launched_at_s, now_s)
 
     @property
     def is_refusal(self) -> bool:

@@ -75,6 +75,7 @@ class Resting:
     reservation: str = ""
     subnet: str = ""  #: the subnet that had no free address for it; empty: it lay in none
     since_s: float = 0.0  #: when it was last refused, or a node of it last failed; 0: not known
+    instance_id: str = ""  #: the node that failed, if one did
 
     @property
     def key(self) -> RestKey:
@@ -89,12 +90,13 @@ class Resting:
     def stops(self, pool: str) -> bool:
         return self.pool in ("", pool)
 
-    def tells_of(self, launched_at_s: float, now_s: float) -> bool:
-        """The failure of a node that was launched then counts already: a first one counts for all
-        that were on their way with it. EC2 tells whole seconds: what came after it may seem older.
+    def tells_of(self, instance_id: str, launched_at_s: float, now_s: float) -> bool:
+        """The failure of this node, launched then, counts already: a first one counts for all that
+        were on their way with it. EC2 tells whole seconds: what came after it may seem older.
         """
         is_failure = self.code in BOOT_FAILURES and self.until_s > now_s
-        return is_failure and launched_at_s <= self.since_s - LAUNCH_TIME_STEP_S
+        is_older = launched_at_s <= self.since_s - LAUNCH_TIME_STEP_S
+        return is_failure and (is_older or instance_id == self.instance_id)
 
 
 def rest_s(failures: int, timings: Timings) -> float:
