@@ -29,11 +29,11 @@ def ledger_of(town: Town) -> Ledger:
     return ledger
 
 
-def refused(town: Town, name: str, **more: str) -> list[Resting]:
+def refused(town: Town, name: str, pool: str = "") -> list[Resting]:
     """All that this pool sells by the hour rests."""
     until_s = time.time() + 600
     return [
-        Resting(on, until_s, 3, "UnauthorizedOperation", "You may not.", Cure.DENIED, **more)
+        Resting(on, until_s, 3, "UnauthorizedOperation", "You may not.", Cure.DENIED, pool)
         for _, on in pool_of(town, name).offerings()
         if on.market in (Market.SPOT, Market.ON_DEMAND)
     ]

@@ -32,7 +32,6 @@ UNUSED = {
     "FunctionsScheduleRole ec2:StopInstances": "reconcile finds the head without nodes",
     "FunctionsScheduleRole dynamodb:UpdateItem": "reconcile finds the head without nodes",
     "FunctionsReconcileRole ec2:StartInstances": "the cron starts the head",
-    "FunctionsPlannerRole dynamodb:BatchGetItem": "every node of it boots",
     "FunctionsInterruptionRole s3:ListBucket": "no notice comes before the first digest",
     "FunctionsReportRole sqs:SendMessage": "no run of it fails",
     "HoursRole sqs:SendMessage": "Scheduler could deliver every event",
