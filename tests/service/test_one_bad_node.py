@@ -227,3 +227,21 @@ def test_a_node_that_fails_in_its_first_second_failed_once() -> None:
     world.look()
 
     assert (rest(world).code, rest(world).failures) == ("BootstrapFailed", 1)
+
+
+def test_an_older_node_that_is_not_in_time_ends_no_rest() -> None:
+    """The others that joined tell against its failure, and not against the one that counts."""
+    world, gang, (late, small, *good) = gang_world(5)
+    world.clock.advance(60)
+    nodes = [replace(joined([small])[0], cpus=1), *joined(good)]
+    world.report([gang], nodes)
+    world.look()
+    before = rest(world)
+    assert before.code == "NodeTooSmall"
+    world.clock.advance(world.of.timings.given_up_s - 50)
+    world.report([gang], nodes)
+    world.look()
+
+    assert not world.compute.everything[late].is_alive
+    assert rest(world) == before
+    assert len(world.compute.everything) == 5

@@ -10,7 +10,6 @@ from math import inf
 
 from tidegate.core.fleet.rests import rests_of
 from tidegate.core.model.drain_reason import code_of
-from tidegate.core.model.ec2 import Cure
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import (
     Launch,
@@ -247,21 +246,13 @@ class Applier:
             return
         before = {each.key: each for each in (*snapshot.resting, *snapshot.outweighed)}
         before |= {each.key: each for each in self._failures(found)}
-        now_s = snapshot.now_s
-        new = (each for each in found if not _is_told(each, before.get(each.key), now_s))
-        if rests := rests_of(new, before, now_s, snapshot.cluster.timings):
+        if rests := rests_of(found, before, snapshot.now_s, snapshot.cluster.timings):
             self.ledger.rest(*rests.values())
 
     def _failures(self, rests: Iterable[Rest]) -> tuple[Resting, ...]:
         """What rests since boots failed, read anew: a node may have said since why it ends."""
         keys = [each.key for each in rests if not each.is_refusal]
         return self.ledger.resting(keys) if keys else ()
-
-
-def _is_told(rest: Rest, known: Resting | None, now_s: float) -> bool:
-    """What rests says more of this node already than that it ended, or that it was no good."""
-    is_plain = not rest.is_refusal and rest.cure is Cure.NONE
-    return is_plain and known is not None and rest.is_told(known, now_s)
 
 
 def _ordered_first(

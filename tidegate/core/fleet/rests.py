@@ -58,10 +58,15 @@ def outweighed(
 def rests_of(
     rests: Iterable[Rest], before: Mapping[RestKey, Resting], now_s: float, timings: Timings
 ) -> dict[RestKey, Resting]:
-    """What rests by these from now on, and until when. `before`: what rested."""
+    """What rests by these from now on, and until when. `before`: what rested, which stays where it
+    tells more of a node already than that it ended, or was no good.
+    """
     found: dict[RestKey, Resting] = {}
     for each in rests:
         known = before.get(each.key)
+        is_plain = not each.is_refusal and each.cure is Cure.NONE
+        if is_plain and known and each.is_told(known, now_s):
+            continue
         if each.code == TAKEN_BACK:
             if lost := after_loss(each.offering, known, now_s, timings):
                 found[each.key] = lost
