@@ -61,7 +61,7 @@ def test_status_tells_what_a_node_said_whose_failure_stops_nothing(town: Town) -
     twice = town.ask("status").output.splitlines()
 
     words = f"{record.offering} of pool {record.pool}, BootstrapFailed: stage gpu failed on i-1"
-    assert once == f"a node failed, others join: {words} (1x)"
+    assert once == f"a node failed, another may be bought: {words} (1x)"
     (rests,) = (line for line in twice if line.startswith("rests until ") and "stage gpu" in line)
     assert rests.endswith(f"{words} (2x)")
 

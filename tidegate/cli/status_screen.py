@@ -119,5 +119,9 @@ def _rest(each: RestingNow) -> str:
     words = f"{each.code}: {each.message}" if is_ours else f"EC2 said {each.code}"
     of = f" of pool {each.pool}" if each.pool else ""
     refused = f"{words} ({each.failures}x)"
-    what = f"rests until {clock(each.until_s)}" if each.stops else "a node failed, others join"
+    what = (
+        f"rests until {clock(each.until_s)}"
+        if each.stops
+        else "a node failed, another may be bought"
+    )
     return f"{what}: {each.offering}{of}, {refused}"

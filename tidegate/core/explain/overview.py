@@ -55,8 +55,8 @@ class PoolNow:
 @frozen
 class RestingNow:
     """An offering that EC2 refused, or whose nodes became sick. `pool`: which one it was refused
-    to, "": to all. `stops`: nothing of it is bought; false for a node that did not come up where
-    others do.
+    to, "": to all. `stops`: nothing of it is bought; false for one bad node of a kind that comes
+    up.
     """
 
     offering: str

@@ -78,13 +78,15 @@ def rests_of(
             reservation=each.reservation,
         )
         factor = 1.0 if each.is_refusal else BROKEN_REST_FACTOR
-        made = rested(refusal, _told(each, known, now_s), now_s, timings, factor=factor)
+        made = rested(refusal, _counted_once(each, known, now_s), now_s, timings, factor=factor)
         found[each.key] = replace(made, instance_id=each.instance_id)
     return found
 
 
-def _told(rest: Rest, known: Resting | None, now_s: float) -> Resting | None:
-    """What rested. An end that its event told counts once, with why EC2 says that it came."""
+def _counted_once(rest: Rest, known: Resting | None, now_s: float) -> Resting | None:
+    """What rested, without this very failure: an end that its event told counts once, with why EC2
+    says that it came.
+    """
     if known is None or rest.cure is Cure.NONE or known.code != rest.code:
         return known
     is_told = rest.is_told(known, now_s)

@@ -99,7 +99,7 @@ class Rest:
     `template`: the digest of what came; another one may be tried. "": nobody knows. `pool` "": for
     none, since EC2 had no room for what it had taken, in this `reservation` ("": in none).
     `cure`: what it needs, as far as EC2's word of it tells. `instance_id`: the node that is no
-    good, `launched_at_s`: when it was.
+    good, and `launched_at_s`: when EC2 launched it.
     """
 
     offering: Offering

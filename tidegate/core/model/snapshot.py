@@ -48,7 +48,7 @@ class Snapshot:
     refused_templates: tuple[Resting, ...] = ()
     alarms: SeenAlarms | None = None  #: that roll-outs heed; null: nobody had to ask
     denied_starts: tuple[Resting, ...] = ()  #: pools whose stopped nodes EC2 does not let us start
-    #: boot failures that rest nothing, since more nodes of the same joined
+    #: boot failures that rest nothing: of one bad node, of a kind that comes up
     outweighed: tuple[Resting, ...] = ()
     full_subnets: tuple[Resting, ...] = ()  #: offerings for which a subnet had no free address
 

@@ -38,7 +38,7 @@ class RestingNotTried(Check):
         tried = [
             r.offering
             for r in view.resting
-            if r.until_s > now_s and r.key in keys and not _is_an_exception(r, view)
+            if r.until_s > now_s and r.key in keys and not _counts_for_nothing(r, view)
         ]
         if tried:
             raise self.broken(f"{request.client_token} asks for {min(tried)}, which rests")
@@ -93,7 +93,7 @@ class RefusalsRemembered(Check):
                 raise self.broken(f"{each[0]} was refused {ago_s:.0f} s ago and is tried again")
 
 
-def _is_an_exception(resting: Resting, view: LedgerView) -> bool:
+def _counts_for_nothing(resting: Resting, view: LedgerView) -> bool:
     if resting.code not in BOOT_FAILURES:
         return False
     never_joined = ("BootstrapFailed", "EndedWhileBooting", "BootBoundExceeded")
