@@ -42,6 +42,7 @@ UNUSED_IN_DEMO = UNUSED | {
     },
     "BackupsRole ": "AWS's own policy for AWS Backup, which does not exist locally",
     "HeadRole s3:ListBucket": "the planner may look before the head's first notes",
+    "FunctionsPlannerRole dynamodb:BatchGetItem": "every node of it boots",
     "FunctionsPlannerRole s3:ListBucket": "the head may report before the first look",
     "FunctionsReconcileRole dynamodb:PutItem": "the planner meets the new ledger first",
     # Whichever of the two comes first when the head can be stopped or started does it.
