@@ -19,7 +19,7 @@ from tests.core.test_drift import (
     t4,
 )
 from tests.make import NOW_S, job, node, record
-from tidegate.core.fleet.templates import chosen, refused
+from tidegate.core.fleet.templates import chosen
 from tidegate.core.model.budgets import Budget, Disruption
 from tidegate.core.model.ec2 import Cure, Template
 from tidegate.core.model.ended import EndedJob
@@ -29,6 +29,7 @@ from tidegate.core.model.plan import Learn, Plan
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.rollout import (
+    WATCHED_IDLE_S,
     WATCHED_JOBS,
     WATCHED_S,
     Rollout,
@@ -44,6 +45,7 @@ from tidegate.core.planner import plan
 FIRST = Rollout(NEW, NOW_S - 900)
 WELL = replace(FIRST, tried=("i-2",), step_since_s=NOW_S - 60)
 TENTH = replace(WELL, step=Step.TENTH)
+ONE = Tally(1, 0)
 BAD = WELL.giving_up(RolloutCode.BAD_NODES, "2 of its nodes are no good")
 
 
@@ -168,8 +170,10 @@ def test_a_first_node_that_joins_well_makes_room_for_a_second():
 
 
 PASSES = {
-    "watched": (replace(WELL, step_since_s=NOW_S - WATCHED_S), Step.TENTH),
-    "not yet": (replace(WELL, step_since_s=NOW_S - WATCHED_S + 1), Step.CANARY),
+    "watched": (replace(WELL, step_since_s=NOW_S - WATCHED_S, jobs=ONE), Step.TENTH),
+    "not yet": (replace(WELL, step_since_s=NOW_S - WATCHED_S + 1, jobs=ONE), Step.CANARY),
+    "no job": (replace(WELL, step_since_s=NOW_S - WATCHED_IDLE_S + 1), Step.CANARY),
+    "no job in a day": (replace(WELL, step_since_s=NOW_S - WATCHED_IDLE_S), Step.TENTH),
     "jobs": (replace(WELL, jobs=Tally(WATCHED_JOBS, 0)), Step.TENTH),
     "few jobs, and some failed": (
         replace(WELL, step_since_s=NOW_S - 9 * WATCHED_S, jobs=Tally(2, 1)),
@@ -195,7 +199,9 @@ def test_a_step_lasts_until_its_nodes_have_shown_enough(how):
 
 
 def test_after_the_tenth_it_is_the_good_one():
-    made = plan(world(replace(TENTH, step_since_s=NOW_S - WATCHED_S), jobs=waiting(3)))
+    over = replace(TENTH, step_since_s=NOW_S - WATCHED_S, jobs=ONE)
+
+    made = plan(world(over, jobs=waiting(3)))
 
     assert [(each.good, each.rollout) for each in learns(made)] == [(NEW, None)]
     assert told(made)[0] == (
@@ -387,14 +393,3 @@ def test_where_the_last_good_one_cannot_be_launched_any_more_all_are_made_from_t
 
     assert [(each.good, each.rollout) for each in learns(made)] == [(None, None)]
     assert told(made)[0][0] == RolloutCode.NO_WAY_BACK
-
-
-def test_what_ec2_refuses_of_the_new_one_keeps_no_other_launch():
-    rests = (of_template(NEW, Cure.IMAGE),)
-    of = replace(world(FIRST, jobs=waiting(2)), resting=rests)
-
-    assert refused(of) == rests
-    once = replace(of, resting=(), refused_templates=rests)
-    assert bought(plan(once)) == {"old-1": 2}
-    twice = replace(once, refused_templates=(of_template(NEW, Cure.IMAGE, failures=2),))
-    assert told(plan(twice))[0][0] == RolloutCode.NOT_SOLD

@@ -33,6 +33,7 @@ from tests.core.test_rollout import (
     world,
 )
 from tests.make import NOW_S, instance, node, offering
+from tidegate.core.fleet.templates import refused
 from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.ec2 import TEMPLATE_TAG, Cure
 from tidegate.core.model.ledger import LaunchRecord, Phase
@@ -196,6 +197,17 @@ def test_time_alone_ends_no_step_in_which_jobs_failed():
     assert learns(plan(world(replace(late, jobs=Tally(5, 1)))))[0].good == NEW
 
 
+def test_a_job_that_runs_there_shows_as_much_as_one_that_has_ended():
+    late = replace(WELL, step_since_s=NOW_S - WATCHED_S)
+    records = made_from({"i-2": NEW})
+
+    idle = plan(world(late, records, [node("i-2")]))
+    at_work = plan(world(late, records, [busy("i-2")]))
+
+    assert RolloutCode.TENTH not in [code for code, _ in told(idle)]
+    assert RolloutCode.TENTH in [code for code, _ in told(at_work)]
+
+
 def test_a_second_node_that_joins_begins_no_new_watch():
     records = [*made_from({"i-2": NEW}), *booting("i-3")]
 
@@ -284,3 +296,14 @@ def test_what_was_given_up_is_closed_while_slurm_deletes_it_not():
 
     assert not orders(made, OrderKind.RELEASE)
     assert [each.names for each in orders(made, OrderKind.DRAIN)] == [("i-2",)]
+
+
+def test_what_ec2_refuses_of_the_new_one_keeps_no_other_launch():
+    rests = (of_template(NEW, Cure.IMAGE),)
+    of = replace(world(FIRST, jobs=waiting(2)), resting=rests)
+
+    assert refused(of) == rests
+    once = replace(of, resting=(), refused_templates=rests)
+    assert bought(plan(once)) == {"old-1": 2}
+    twice = replace(once, refused_templates=(of_template(NEW, Cure.IMAGE, failures=2),))
+    assert told(plan(twice))[0][0] == RolloutCode.NOT_SOLD

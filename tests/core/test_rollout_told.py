@@ -17,6 +17,7 @@ from tests.core.test_rollout import (
     waiting,
     world,
 )
+from tests.make import node
 from tidegate.core.explain.node_report import node_reports
 from tidegate.core.explain.overview import overview
 from tidegate.core.explain.rollouts import rollouts
@@ -32,6 +33,19 @@ HELD = {
     "paused": (replace(WELL, is_paused=True), "roll-out of template new-2: is paused"),
     "tenth": (TENTH, "roll-out of template new-2: watched for 9 min more"),
 }
+
+
+def test_an_old_node_tells_that_no_job_has_met_the_new_template():
+    of = world(
+        WELL, made_from({"i-1": OLD, "i-2": NEW}), [busy("i-1"), node("i-2")], running("i-1")
+    )
+
+    report = next(each for each in node_reports(of) if each.name == "i-1")
+
+    assert report.held == (
+        "roll-out of template new-2: a job has to run there, for 24.0 h at most; "
+        "without: tidegate rollout finish t4"
+    )
 
 
 @pytest.mark.parametrize("how", HELD)

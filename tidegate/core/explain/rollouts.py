@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from tidegate.core.fleet.members import Member, members
-from tidegate.core.fleet.rollout import goes_on, is_made_from, remedy, why_paused
+from tidegate.core.fleet.rollout import goes_on, is_made_from
 from tidegate.core.fleet.rollout_alarms import held
+from tidegate.core.fleet.rollout_told import remedy, why_paused
 from tidegate.core.fleet.templates import chosen, rollout_of
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.rollout import SHARE_PERCENT, Rollout, RolloutCode, Step

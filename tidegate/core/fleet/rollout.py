@@ -13,16 +13,13 @@ from tidegate.core.fleet.holds import is_held
 from tidegate.core.fleet.judge import Judged
 from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.rollout_alarms import held, watched
-from tidegate.core.fleet.rollout_alarms import told as told_alarms
 from tidegate.core.fleet.site_check import (
     check_of,
     checked,
     fit_nodes,
-    job_name,
     lacks_check,
     waits_for,
 )
-from tidegate.core.model.alarms import BY_ALARM
 from tidegate.core.model.drain_reason import DrainCode, code_of, sentence_of
 from tidegate.core.model.durations import span
 from tidegate.core.model.ec2 import TEMPLATE_TAG, Cure, Offering, Template
@@ -30,9 +27,8 @@ from tidegate.core.model.ledger import Phase
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.rollout import (
-    BY_CHECK,
     CANARIES_MAX,
-    SHARE_PERCENT,
+    WATCHED_IDLE_S,
     WATCHED_JOBS,
     WATCHED_S,
     Rollout,
@@ -131,96 +127,13 @@ def with_rollout(
     if not rollout.given_up:
         rollout = _judged(rollout, before.pool, snapshot)
         rollout = checked(rollout, before.pool, ours, snapshot)
-    is_over = _is_over(rollout, snapshot)
+    is_over = _is_over(rollout, ours, snapshot)
     if is_over and rollout.step is Step.TENTH:
         return replace(before, good=newest, rollout=None)
     if is_over and not lacks_check(rollout, check_of(snapshot, before.pool)):
         begun = replace(rollout, step=Step.TENTH, step_since_s=snapshot.now_s, bad=())
         return replace(before, rollout=begun)
     return replace(before, rollout=rollout)
-
-
-def told(before: PoolHistory, after: PoolHistory) -> tuple[RolloutCode, str] | None:
-    """What has become of the roll-out, and the sentence; None: nothing new."""
-    was, now = before.rollout, after.rollout
-    if was == now:
-        return None
-    if now is None:
-        return _told_end(before, after)
-    name, good = now.template.digest, after.good.digest if after.good else ""
-    if was is None or was.template.digest != name:
-        return RolloutCode.BEGUN, (
-            f"template {name} comes on one node first, then on {CANARIES_MAX}; all others are "
-            f"made from {good} until these are good{f'; but {now.held}' if now.held else ''}"
-        )
-    if now.given_up:
-        return now.given_up, f"template {name} is given up: {now.said}; nodes come from {good}"
-    if was.asked and not now.asked:
-        return _told_word(now)
-    if alarmed := told_alarms(was, now):
-        return alarmed
-    if check := _told_check(before.pool, was, now):
-        return check
-    if was.step is not now.step:
-        return RolloutCode.TENTH, (
-            f"the first nodes of template {name} are good ({_shown(was)}): {SHARE_PERCENT} % of "
-            "the nodes are made from it now"
-        )
-    return RolloutCode.SEEN, f"template {name} so far: {_shown(now)}"
-
-
-def remedy(pool: str, rollout: Rollout) -> str:
-    """What somebody may do about one that was given up or paused."""
-    if rollout.is_paused:
-        return f"go on: tidegate rollout resume {pool}, or back: tidegate rollout abort {pool}"
-    return f"mend it and deploy again, or have it tried once more: tidegate retry {pool}"
-
-
-def _told_end(before: PoolHistory, after: PoolHistory) -> tuple[RolloutCode, str]:
-    was = before.rollout
-    assert was is not None, "it has ended"
-    if after.good is None:
-        return RolloutCode.NO_WAY_BACK, (
-            "the last good template cannot be launched any more, EC2 refuses what it says: all "
-            f"nodes are made from {was.template.digest}"
-        )
-    if after.good.digest == was.template.digest:
-        why = f"taken for good by the word of {was.by}" if was.asked else "good"
-        return RolloutCode.DONE, f"template {was.template.digest} is {why}: all nodes go over to it"
-    return RolloutCode.DONE, f"template {after.good.digest} is deployed again: nothing to roll out"
-
-
-def _told_word(rollout: Rollout) -> tuple[RolloutCode, str]:
-    name, by = rollout.template.digest, rollout.by
-    if rollout.is_paused:
-        return RolloutCode.PAUSED, f"no more nodes are made from template {name}: paused by {by}"
-    return RolloutCode.RESUMED, f"template {name} is rolled out again: resumed by {by}"
-
-
-def _told_check(pool: str, was: Rollout, now: Rollout) -> tuple[RolloutCode, str] | None:
-    name = now.template.digest
-    if now.is_paused and not was.is_paused:
-        return RolloutCode.UNCHECKED, (
-            f"template {name} is not taken for good: {now.said}; {remedy(pool, now)}"
-        )
-    if now.checked.is_passed and not was.checked.is_passed and now.step is was.step:
-        return RolloutCode.CHECKED, f"template {name} has passed the site's check"
-    if now.checked.sent_at_s != was.checked.sent_at_s and now.checked.asked_at_s is not None:
-        nodes = " and ".join(now.checked.nodes)
-        return RolloutCode.CHECKING, (
-            f"the site's check of template {name} is asked for on {nodes}: job "
-            f"{job_name(now, pool)}"
-        )
-    return None
-
-
-def _shown(rollout: Rollout) -> str:
-    """What its nodes and jobs have shown."""
-    jobs, well = rollout.jobs, len(set(rollout.tried) - set(rollout.bad))
-    nodes = f"{well} of {len(rollout.tried)} first nodes joined well"
-    passed = ", the site's check passed" if rollout.checked.is_passed else ""
-    said = f", {rollout.said}" if rollout.bad or rollout.checked.missed else ""
-    return f"{nodes}, {jobs.failed} of {jobs.ended} jobs failed there{passed}{said}"
 
 
 def _is_there(member: Member) -> bool:
@@ -352,15 +265,25 @@ def _judged(rollout: Rollout, pool: str, snapshot: Snapshot) -> Rollout:
     return rollout
 
 
-def _is_over(rollout: Rollout, snapshot: Snapshot) -> bool:
-    """The step has shown what it can. Where jobs failed time alone shows nothing."""
+def _is_over(rollout: Rollout, ours: Sequence[Member], snapshot: Snapshot) -> bool:
+    """The step has shown what it can. Where jobs failed time alone shows nothing, and where none
+    has run it shows little.
+    """
     if rollout.is_stopped or rollout.step_since_s is None or held(rollout, snapshot):
         return False
     has_worked = rollout.jobs.ended >= WATCHED_JOBS
     if rollout.step is Step.CANARY and has_worked:
         return True
     is_doubtful = rollout.jobs.failed > 0 and not has_worked
-    return snapshot.now_s >= rollout.step_since_s + WATCHED_S and not is_doubtful
+    watched_s = WATCHED_S if _has_run(rollout, ours) else WATCHED_IDLE_S
+    return snapshot.now_s >= rollout.step_since_s + watched_s and not is_doubtful
+
+
+def _has_run(rollout: Rollout, ours: Sequence[Member]) -> bool:
+    """A job has met it. After the first step none needs to: a check or a day has ended that."""
+    if rollout.step is Step.TENTH or rollout.checked.is_passed or rollout.jobs.ended > 0:
+        return True
+    return any(is_made_from(each, rollout) and each.is_busy for each in ours)
 
 
 def goes_on(rollout: Rollout, pool: str, ours: Sequence[Member], snapshot: Snapshot) -> str:
@@ -374,11 +297,12 @@ def goes_on(rollout: Rollout, pool: str, ours: Sequence[Member], snapshot: Snaps
     check, now_s = check_of(snapshot, pool), snapshot.now_s
     if check is not None and lacks_check(rollout, check):
         return waits_for(rollout, check, fit_nodes(rollout, ours, snapshot), now_s)
+    if not _has_run(rollout, ours):
+        left_s = max(rollout.step_since_s + WATCHED_IDLE_S - now_s, 0.0)
+        return (
+            f"a job has to run there, for {span(left_s)} at most; "
+            f"without: tidegate rollout finish {pool}"
+        )
     left_s = max(rollout.step_since_s + WATCHED_S - now_s, 0.0)
     jobs = f" or until {WATCHED_JOBS} jobs have ended there"
     return f"watched for {span(left_s)} more{jobs if rollout.step is Step.CANARY else ''}"
-
-
-def why_paused(rollout: Rollout) -> str:
-    """A colon and why, where no person has paused it."""
-    return f": {rollout.said}" if rollout.by in (BY_CHECK, BY_ALARM) else ""

@@ -14,12 +14,10 @@ from tidegate.core.fleet.rollout import (
     is_made_from,
     is_tried,
     on_its_way,
-    remedy,
-    told,
-    why_paused,
     with_rollout,
 )
 from tidegate.core.fleet.rollout_alarms import held
+from tidegate.core.fleet.rollout_told import remedy, told, why_paused
 from tidegate.core.fleet.spot_seen import with_spot_seen
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.durations import clock

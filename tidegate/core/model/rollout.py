@@ -20,6 +20,8 @@ SHARE_PERCENT = 10
 # jobs that ended there.
 WATCHED_S = 600.0
 WATCHED_JOBS = 5
+# Where no job has run there. Some pools only wait, and get their new image all the same.
+WATCHED_IDLE_S = 24 * 3600.0
 
 # Jobs fail of themselves too. Beside what ended on other nodes meanwhile, one failed job and
 # nineteen good ones are assumed; a difference counts that chance gives less often than this.

@@ -9,6 +9,7 @@ from tidegate.core.fleet import rollout
 from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.judge import Use
 from tidegate.core.fleet.members import Member
+from tidegate.core.fleet.rollout_told import remedy
 from tidegate.core.fleet.site_check import check_of, fit_nodes, job_name, lacks_check
 from tidegate.core.fleet.templates import chosen, given_up, rollout_of
 from tidegate.core.model.cluster import Pool
@@ -78,7 +79,7 @@ def _shut_prepaid(snapshot: Snapshot, purchase: Purchase, pool: str) -> None:
         f"pool {pool}: what is paid for is made from template {found.template.digest} alone, "
         "which is given up"
     )
-    because = WhyNot(Why.FAILING, said, pool, remedy=rollout.remedy(pool, found))
+    because = WhyNot(Why.FAILING, said, pool, remedy=remedy(pool, found))
     purchase.shut_prepaid(pool, because)
 
 
