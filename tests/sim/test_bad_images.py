@@ -6,14 +6,18 @@ import pytest
 
 from tests.make import T4, cluster, pool
 from tests.sim.test_excuses import first_node
+from tests.sim.test_rolls import deploy
 from tidegate.core.model.ec2 import Instance, Template
 from tidegate.core.model.pool_history import PoolHistory
+from tidegate.core.model.slurm import Shape
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.checks.rollout import BadImagesTouchTwo
 from tidegate.sim.checks.witness import Broken, Witness
 from tidegate.sim.draw import draw
 from tidegate.sim.happenings import Happenings
+from tidegate.sim.image import DEPLOYED, FAILS_JOBS, bad_image, spoil_image
 from tidegate.sim.options import Happening
+from tidegate.sim.slurm_parts import Submit
 from tidegate.sim.world import SimWorld
 
 
@@ -59,3 +63,23 @@ def test_a_machine_that_dies_is_one_that_aws_took() -> None:
 
     assert chaos.doomed == {one.instance_id}
     assert not world.compute.live()
+
+
+def test_a_job_that_is_suspended_when_it_would_fail_fails_once_it_goes_on() -> None:
+    world = SimWorld(cluster(pool(types=(T4,))), lambda instance: 60.0)
+    fails = next(seed for seed in range(99) if bad_image(_chaos(seed, world)) == FAILS_JOBS)
+    spoil_image(_chaos(fails, world))
+    deploy(world, Template("lt-t4", "2", DEPLOYED))
+    job_id = world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 600.0))
+    world.slurm.table.on_start.append(lambda job: world.slurm.suspend(job.job_id))
+
+    world.step(300.0)
+    states = [world.slurm.jobs[job_id].state]
+    world.slurm.resume(job_id)
+    world.step(10.0)
+
+    assert [*states, world.slurm.jobs[job_id].state] == ["SUSPENDED", "FAILED"]
+
+
+def _chaos(seed: int, world: SimWorld) -> Chaos:
+    return Chaos(replace(draw(seed), faults=frozenset({"image"})), world)

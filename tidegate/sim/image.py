@@ -55,13 +55,22 @@ def spoil_image(chaos: Chaos) -> None:
         fails = kind == FAILS_JOBS or (kind == IS_SLOW and is_check_name(job.submit.name))
         if fails and any(map(is_bad, job.node_names)):
             chaos.note("image")
-            run = job.starts
-            world.at(world.clock.now_s() + FAILS_AFTER_S, lambda: _fail(chaos, job, run))
+            _fails_soon(chaos, job, job.starts)
 
     world.boot_s, world.booted = boot_s, booted
     world.slurm.table.on_start.append(started)
 
 
-def _fail(chaos: Chaos, job: SimJob, run: int) -> None:
-    if chaos.world.slurm.is_up and job.state == "RUNNING" and job.starts == run:
-        chaos.world.slurm.table.end(job, "FAILED")
+def _fails_soon(chaos: Chaos, job: SimJob, run: int) -> None:
+    """This run of the job fails, also where it is suspended meanwhile or slurmctld is away."""
+    world = chaos.world
+
+    def fail() -> None:
+        if job.starts != run or job.state not in ("RUNNING", "SUSPENDED"):
+            return
+        if world.slurm.is_up and job.state == "RUNNING":
+            world.slurm.table.end(job, "FAILED")
+        else:
+            _fails_soon(chaos, job, run)
+
+    world.at(world.clock.now_s() + FAILS_AFTER_S, fail)
