@@ -14,6 +14,7 @@ from tidegate.sim.checks.prepaid import COUNTED_LATE_S, PrepaidFirst
 from tidegate.sim.checks.witness import Broken, Witness
 from tidegate.sim.clock import START_S
 from tidegate.sim.draw import draw
+from tidegate.sim.slurm_parts import SimNode
 from tidegate.sim.world import SimWorld
 
 DAY_S = 86_400.0
@@ -126,6 +127,23 @@ def test_what_ended_as_it_booted_counts_until_a_look_past_its_boot_bound() -> No
     look(world, check)
     with pytest.raises(Broken, match="cr-1 holds it ready"):
         buys_by_the_hour(world, check, 1)
+
+
+def test_what_joined_and_is_no_good_rests_already_in_the_plan_that_finds_it() -> None:
+    held = block("cr-1", 2, 1)
+    for is_good in (True, False):
+        world, check = holding(held)
+        fill(world, held)
+        (one,) = world.compute.live()
+        check.joined(SimNode(one.instance_id, 4, 16000, int(is_good), "t4", ("t4",)))
+        if is_good:
+            with pytest.raises(Broken, match="cr-1 holds it ready"):
+                buys_by_the_hour(world, check, 1)
+        else:
+            buys_by_the_hour(world, check, 1)
+            world.clock.advance(COUNTED_LATE_S + 1.0)
+            with pytest.raises(Broken, match="cr-1 holds it ready"):
+                buys_by_the_hour(world, check, 1)
 
 
 def look(world: SimWorld, check: PrepaidFirst) -> None:

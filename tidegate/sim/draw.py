@@ -198,14 +198,14 @@ def _pool(chance: Random, number: int) -> Pool:
 
 
 def _letting_go(chance: Random, cluster: Cluster) -> Cluster:
-    """Some clusters have budgets, and nodes that grow old; where a pool keeps nodes, more seldom
-    than they are looked at.
+    """Some clusters have budgets, and nodes that grow old; where a pool keeps nodes, the more of
+    them the more seldom: there is a time at which none of them comes or goes.
     """
     if chance.random() < 0.5:
         return cluster
     expire_after_s = chance.choice((None, 150.0, 400.0))
-    if expire_after_s and any(pool.min_nodes or pool.keeps_free for pool in cluster.pools):
-        expire_after_s *= 6
+    if expire_after_s and (kept := max(map(_kept, cluster.pools))):
+        expire_after_s *= 6 * kept
     hours = Hours(300.0, 150.0)
     budgets = chance.choice(
         (
@@ -219,6 +219,11 @@ def _letting_go(chance: Random, cluster: Cluster) -> Cluster:
     disruption = Disruption(budgets, expire_after_s)
     pools = tuple(replace(pool, disruption=disruption) for pool in cluster.pools)
     return replace(cluster, pools=pools)
+
+
+def _kept(pool: Pool) -> int:
+    """How many nodes it keeps without a job, at most."""
+    return max(pool.min_nodes, pool.headroom_nodes) + sum(each.most_nodes for each in pool.headroom)
 
 
 def _limits(chance: Random, most: int) -> Limits:

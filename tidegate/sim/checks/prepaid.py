@@ -1,6 +1,7 @@
 """Invariants of reservations and capacity blocks."""
 
 from collections.abc import Iterator
+from math import inf
 
 from tidegate.core.demand.fit import satisfies
 from tidegate.core.model.cluster import Pool, Reservation
@@ -12,7 +13,7 @@ from tidegate.service.control import Looked
 from tidegate.sim.chaos import PAUSE_MAX_S
 from tidegate.sim.checks.ending import UNREACHABLE
 from tidegate.sim.checks.witness import Check, Witness
-from tidegate.sim.slurm_parts import SimJob
+from tidegate.sim.slurm_parts import SimJob, SimNode
 
 # What has ended counts until a look has seen that it has.
 COUNTED_LATE_S = 300.0
@@ -68,6 +69,14 @@ class PrepaidFirst(Check):
         super().__init__(witness)
         self.left_s: dict[Offering, float] = {}
         self.unseen: set[Offering] = set()
+        self.lacked_s: dict[Offering, float] = {}
+
+    def joined(self, node: SimNode) -> None:
+        """One that is no good lets its offering rest, already in the plan that finds it."""
+        if instance := self.world.compute.everything.get(node.name):
+            kind = self.world.cluster.instance_type(instance.offering.instance_type)
+            if node.is_down or (kind is not None and node.gpus < kind.gpus):
+                self.lacked_s[instance.offering] = self.witness.now_s
 
     def ended(self, instance: Instance) -> None:
         if instance.offering.market.is_prepaid:
@@ -107,6 +116,8 @@ class PrepaidFirst(Check):
             needs = self._least(record) + self._in_doubt(each)
             is_ready = pool.may_have(each.offering) and is_known and len(free) >= needs
             is_ready = is_ready and each.offering not in self.unseen
+            lacked_s = self.lacked_s.get(each.offering, -inf)
+            is_ready = is_ready and now_s > lacked_s + COUNTED_LATE_S
             is_ready = is_ready and not self._rests(each, pool)
             is_ready = is_ready and not self._is_given_up(pool)
             if is_ready and self._takes(each, record, pool):
