@@ -9,9 +9,11 @@ from tests.sim.test_rolls import A, B, deploy, of_three, templates
 from tidegate.core.model.alarms import AlarmState, RolloutAlarms, SeenAlarm
 from tidegate.core.model.errors import NotAuthorized, Throttled, TidegateError
 from tidegate.core.model.rollout import Rollout
+from tidegate.core.model.slurm import Shape
 from tidegate.service.control import Looked
 from tidegate.sim.alarms import SimAlarms
 from tidegate.sim.faults import Killed
+from tidegate.sim.slurm_parts import Submit
 from tidegate.sim.world import SimWorld
 
 HOUR_S = 3600.0
@@ -34,7 +36,7 @@ QUIET = {"errors": AlarmState.OK, "loss": AlarmState.NO_DATA}
 
 
 def of(alarms: SimAlarms | None = None) -> SimWorld:
-    """Three nodes that are made from A."""
+    """Three nodes that are made from A; each that joins gets a job of a minute."""
     watched = RolloutAlarms(("errors", "loss"))
     world = SimWorld(
         replace(of_three(), alarms=watched),
@@ -43,6 +45,10 @@ def of(alarms: SimAlarms | None = None) -> SimWorld:
         redelivery_s=60.0,
     )
     world.alarms.states_by_name.update(QUIET)
+    minute = Submit("ada", Shape(1, "t4", 1, 1000), 60.0)
+    world.slurm.on_join.append(
+        lambda node: world.slurm.submit(replace(minute, node_name=node.name))
+    )
     deploy(world, A)
     world.step(600.0)
     return world
