@@ -13,7 +13,7 @@ from tidegate.core.model.slurm import Shape
 from tidegate.service.control import Looked
 from tidegate.sim.alarms import SimAlarms
 from tidegate.sim.faults import Killed
-from tidegate.sim.slurm_parts import Submit
+from tidegate.sim.slurm_parts import SimNode, Submit
 from tidegate.sim.world import SimWorld
 
 HOUR_S = 3600.0
@@ -46,9 +46,11 @@ def of(alarms: SimAlarms | None = None) -> SimWorld:
     )
     world.alarms.states_by_name.update(QUIET)
     minute = Submit("ada", Shape(1, "t4", 1, 1000), 60.0)
-    world.slurm.on_join.append(
-        lambda node: world.slurm.submit(replace(minute, node_name=node.name))
-    )
+
+    def joined(node: SimNode) -> None:
+        world.slurm.submit(replace(minute, node_name=node.name))
+
+    world.slurm.on_join.append(joined)
     deploy(world, A)
     world.step(600.0)
     return world
