@@ -74,7 +74,7 @@ class Guest:
         if spec.init:
             kernel += f" init={spec.init}"
         options = {
-            "accel": "tcg,thread=single,tb-size=256",
+            "accel": "tcg,thread=multi,tb-size=256",
             # Without -cx16 the kernel 6.12 panics under TCG.
             "cpu": "Haswell-noTSX,-cx16",
             "smp": f"{spec.cpus},sockets=1,cores={spec.cpus // 2},threads=2",

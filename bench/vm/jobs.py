@@ -35,9 +35,12 @@ def job(machines: Machines, options: str, script: str) -> str:
     return (done.stdout + done.stderr).strip()
 
 
-def start_job(machines: Machines, seconds: int) -> str:
-    """The id of a job that runs for so long on all of the node."""
-    line = f"cd {HOME} && sbatch --parsable -o slow -c 4 --wrap 'sleep {seconds}; echo through'"
+def start_job(machines: Machines, seconds: int, *, until: str = "") -> str:
+    """The id of a job that runs for so long on all of the node, or until it is told that word."""
+    runs = f"sleep {seconds}"
+    if until:
+        runs = f'for n in $(seq {seconds}); do grep -qs "{until}" slow && break; sleep 1; done'
+    line = f"cd {HOME} && sbatch --parsable -o slow -c 4 --wrap '{runs}; echo through'"
     job_id = machines.head.sh(line, user="alice")
     wait_for(lambda: job_state(machines, job_id) == "RUNNING", SHORT_S)
     return job_id

@@ -61,6 +61,7 @@ def memory(machines: Machines) -> str:
     eats = "python3 -c 'x = bytearray(400 << 20)' && echo had it; scontrol show job $SLURM_JOB_ID"
     job(machines, "-c 1 --mem=100", f"{eats} >/dev/null; sleep 1")
     last = "squeue -a -h -t all -u alice -o %T -S -i | head -n 1"
+    wait_for(lambda: machines.head.sh(last) not in ("RUNNING", "COMPLETING"), SHORT_S)
     return machines.head.sh(f"{last}; grep -c 'had it' {HOME}/out.* | tail -n 1")
 
 
@@ -145,7 +146,7 @@ XID = "NVRM: Xid (PCI:0000:00:1e): 79, pid=1, name=x, GPU has fallen off the bus
 
 def gpu_lost(machines: Machines) -> str:
     """The kernel of the node says that a GPU is lost while a job runs; then a person opens it."""
-    job_id = start_job(machines, 45)
+    job_id = start_job(machines, 240, until="found sick")
     machines.node.sh(f"echo '{XID}' >/dev/kmsg")
     reason = f"scontrol -o show node {NODE_ID} | grep -oP 'Reason=\\K.*(?= \\[)' || true"
     wait_for(lambda: "Xid 79" in machines.head.sh(reason), SHORT_S)
