@@ -299,10 +299,10 @@ def goes_on(rollout: Rollout, pool: str, ours: Sequence[Member], snapshot: Snaps
         return waits_for(rollout, check, fit_nodes(rollout, ours, snapshot), now_s)
     if not _has_run(rollout, ours):
         left_s = max(rollout.step_since_s + WATCHED_IDLE_S - now_s, 0.0)
-        return (
-            f"a job has to run there, for {span(left_s)} at most; "
-            f"without: tidegate rollout finish {pool}"
-        )
+        there = any(is_made_from(each, rollout) and _is_there(each) for each in ours)
+        why = "no job has run there yet" if there else "its first nodes have left without a job"
+        now = f"or go on without: tidegate rollout finish {pool}"
+        return f"{why}, one is waited for, {span(left_s)} more at most; {now}"
     left_s = max(rollout.step_since_s + WATCHED_S - now_s, 0.0)
     jobs = f" or until {WATCHED_JOBS} jobs have ended there"
     return f"watched for {span(left_s)} more{jobs if rollout.step is Step.CANARY else ''}"
