@@ -1,18 +1,17 @@
-"""Whether a stopped node starts where spot, or a smaller type, would be bought and have to boot."""
+"""Whether a stopped node on demand is started where spot would be bought and has to boot."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
-from operator import ge
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 
 from tidegate.core.demand.demand import Need
 from tidegate.core.demand.fit import satisfies
 from tidegate.core.model.cluster import Pool
-from tidegate.core.model.ec2 import InstanceType, Market, Offering
+from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Launch
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.cost import expected
-from tidegate.core.offers.limits import Load, Usage
+from tidegate.core.offers.limits import Usage
 from tidegate.core.offers.places import sick_places
 
 # A start has to save so much more waiting than it costs: what is started stays for a while, and
@@ -42,63 +41,46 @@ class SoonerStarts:
     def __post_init__(self) -> None:
         self._sick = sick_places(self.snapshot).keys()
 
-    def instead(
-        self, launch: Launch, jobs: Sequence[str], standing: Collection[Offering]
-    ) -> list[tuple[Offering, str]]:
-        """Which of those that stand stopped may be started instead of a node of the launch for
-        these jobs, the cheapest first, and instead of what; nothing where it does not pay.
+    def instead(self, launch: Launch, jobs: Sequence[str]) -> list[tuple[Offering, str]]:
+        """What may be started instead of a node of the launch for these jobs, the cheapest first,
+        and why it pays; nothing where it does not.
         """
         pool, first = self.snapshot.cluster.pool(launch.pool), launch.offerings[0]
         needs = [need for job in jobs if (need := self.needs.get(job))]
-        if pool is None or first.market.is_prepaid or len(needs) < len(jobs) or not needs:
+        if pool is None or first.market is not Market.SPOT or len(needs) < len(jobs) or not needs:
             return []
         if Market.ON_DEMAND not in pool.markets or not all(map(_has_its_price, needs)):
             return []
-        return sorted(self._paying(launch, pool, needs, standing), key=self._by_price)
+        return sorted(self._paying(launch, pool, needs), key=self._by_price)
 
     def take(self, launch: Launch, started: Offering, count: int) -> bool:
         """Whether limits leave room for so many nodes that may cost more than the launch's."""
-        prices, first = self.snapshot.cluster.prices, launch.offerings[0]
-        usd, counted = prices[started], Load()
-        for each in launch.offerings:
-            load = self.usage.load_of(each.instance_type, launch.usd_per_hour_each)
-            counted = counted.most(load)
-        wider = counted.most(self.usage.load_of(started.instance_type, usd))
+        prices = self.snapshot.cluster.prices
+        usd = prices[started]
+        counted = self.usage.load_of(started.instance_type, launch.usd_per_hour_each)
+        wider = self.usage.load_of(started.instance_type, max(usd, launch.usd_per_hour_each))
         if not self.usage.widen(launch.pool, count, counted, wider):
             return False
-        self.usage.expected_usd_per_hour += count * (usd - prices[first])
+        self.usage.expected_usd_per_hour += count * (usd - prices[launch.offerings[0]])
         return True
 
     def _paying(
-        self,
-        launch: Launch,
-        pool: Pool,
-        needs: Sequence[Need],
-        standing: Collection[Offering],
+        self, launch: Launch, pool: Pool, needs: Sequence[Need]
     ) -> Iterator[tuple[Offering, str]]:
         prices, first = self.snapshot.cluster.prices, launch.offerings[0]
         starts_s = pool.up_in_s(is_started=True)
         hazard = self.snapshot.cluster.hazard_per_hour(first)
-        bought = _cost(needs, pool, prices[first], boot_s=pool.boot_s, hazard=hazard)
-        for on in standing:
+        spot = _cost(needs, pool, prices[first], boot_s=pool.boot_s, hazard=hazard)
+        for spot_offering in launch.offerings:
+            on = replace(spot_offering, market=Market.ON_DEMAND)
             features = pool.features(on.instance_type, Market.ON_DEMAND)
             is_for_all = all(satisfies(need.constraint, features) for need in needs)
-            is_for_all = is_for_all and self._holds_as_much(on, launch)
             if not prices.get(on) or on in self._sick or not is_for_all:
                 continue
             found = _cost(needs, pool, prices[on], boot_s=starts_s, hazard=0.0)
-            dearer_usd = found.node_usd - bought.node_usd
-            if bought.wait_usd - found.wait_usd > max(WORTH_FACTOR * dearer_usd, 0.0):
-                yield on, _why(first, on, pool.boot_s - starts_s, dearer_usd)
-
-    def _holds_as_much(self, on: Offering, launch: Launch) -> bool:
-        """Whatever the plan has put on a node of the launch fits there too, and may be there."""
-        of = self.snapshot.cluster.instance_type
-        names = {each.instance_type for each in launch.offerings}
-        there, least = of(on.instance_type), of(launch.offerings[0].instance_type)
-        if there is None or least is None or on.zone not in {one.zone for one in launch.offerings}:
-            return False
-        return on.instance_type in names or _holds_as_much(there, least)
+            dearer_usd = found.node_usd - spot.node_usd
+            if spot.wait_usd - found.wait_usd > max(WORTH_FACTOR * dearer_usd, 0.0):
+                yield on, _why(pool.boot_s - starts_s, dearer_usd)
 
     def _by_price(self, found: tuple[Offering, str]) -> tuple[float, Offering]:
         return self.snapshot.cluster.prices[found[0]], found[0]
@@ -121,20 +103,6 @@ def _cost(
     return _Cost(node_usd, sum(each.wait_usd for each in found))
 
 
-def _holds_as_much(there: InstanceType, least: InstanceType) -> bool:
-    """Of the same GPUs, counted alike, as many, and of everything else as much."""
-    kinds = [(each.gpu_type, each.gres, each.shared_gres, each.arch) for each in (there, least)]
-    cuts = [(each.cut_into, each.shards_per_gpu, each.profiles) for each in (there, least)]
-    has = (there.gpus, there.cpus, there.slurm_memory_mib, there.local_nvme_gib, there.is_efa)
-    asked = (least.gpus, least.cpus, least.slurm_memory_mib, least.local_nvme_gib, least.is_efa)
-    is_alike = kinds[0] == kinds[1] and cuts[0] == cuts[1]
-    return is_alike and all(map(ge, has, asked))
-
-
-def _why(bought: Offering, on: Offering, sooner_s: float, dearer_usd: float) -> str:
-    """Instead of what, and both sides of it."""
-    is_same = on.instance_type == bought.instance_type
-    market = "on spot" if bought.market is Market.SPOT else "on demand"
+def _why(sooner_s: float, dearer_usd: float) -> str:
     for_usd = f"for {dearer_usd:.2f} USD more" if dearer_usd >= 0.005 else "for no more"
-    what = "one" if is_same else bought.instance_type
-    return f"a new {what} {market}: it is up {sooner_s:.0f} s sooner, {for_usd}"
+    return f"on spot: it is up {sooner_s:.0f} s sooner, {for_usd}"

@@ -98,8 +98,7 @@ def start_stopped(
     """The launches, of which some start what is stopped instead of buying the same.
 
     Only what a launch would buy before all else: what EC2 gives instead may be dearer. And instead
-    of spot or a smaller type that has to boot, where that pays
-    (`tidegate.core.passes.sooner_start`). Of a gang
+    of spot that has to boot, where that pays (`tidegate.core.passes.sooner_start`). Of a gang
     all that it lacks, from one zone, or nothing: beside one that boots it would start no sooner.
     Nothing for gangs of a pool with placement groups, in which no stopped node is, nor where GPUs
     are cut in another way than the pool's.
@@ -186,16 +185,13 @@ class _Stock:
         return found
 
     def _take_sooner(self, launch: Launch) -> list[_Taken]:
-        """Of what costs more than what would be bought, as far as that pays and limits allow it."""
+        """Of what costs more than the launch's spot, as far as that pays and limits allow it."""
         found: list[_Taken] = []
         if not _may_start(launch, self.sooner.snapshot):
             return found
         for gang, count in _units(launch):
             jobs = (gang,) if gang else jobs_of(launch, len(found))
-            standing = [
-                on for (pool, on), those in self.ready.items() if pool == launch.pool and those
-            ]
-            whys = dict(self.sooner.instead(launch, jobs, standing))
+            whys = dict(self.sooner.instead(launch, jobs))
             records = self._of_one_zone(launch, list(whys), count)
             if not records or not self._has_room(launch, len(found) + count):
                 break
@@ -261,7 +257,7 @@ def _start(
     launch_id: str,
 ) -> Launch:
     gang, record, why = taken
-    instead = f"instead of {why}; " if why else "instead of a new one: "
+    instead = f"instead of a new one {why}; " if why else "instead of a new one: "
     usd = snapshot.cluster.prices.get(record.offering, launch.usd_per_hour_each)
     return replace(
         launch,
