@@ -7,11 +7,12 @@ import pytest
 from tests.core.reading import launches
 from tests.core.test_sick_places import twice
 from tests.core.test_stopped_nodes import ON_DEMAND, keeping, shown, stopped
-from tests.make import A10G, T4, job, offering, snapshot
+from tests.make import A10G, T4, T4_BIG, job, offering, snapshot
 from tidegate.core.model.cluster import Cluster, Limits
 from tidegate.core.model.ec2 import Market
+from tidegate.core.model.ledger import Launch
 from tidegate.core.model.pool_history import PoolHistory
-from tidegate.core.model.slurm import Job
+from tidegate.core.model.slurm import Job, Shape
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.waiting import Waiting
 from tidegate.core.planner import plan
@@ -19,6 +20,7 @@ from tidegate.core.planner import plan
 HOUR_S = 3600.0
 SPOT_USD = 0.2
 ON_DEMAND_USD = 0.526
+SMALL = Shape(0, "", 1, 1000)
 
 
 def spot_first(usd_per_job_hour: float = 50.0, **more: object) -> Cluster:
@@ -125,3 +127,32 @@ def test_of_another_type_none_is_started() -> None:
 
     assert T4.name != A10G.name
     assert started(replace(seen, nodes=tuple(known))) == [""]
+
+
+def on_a_large_node(*jobs: Job) -> Launch:
+    """What is launched for small jobs that share a node, of which one stands stopped."""
+    of = replace(spot_first(), waiting=Waiting(1.0, accounts={"patient": 0.0}))
+    large = replace(of.pools[0], instance_types=(T4_BIG,))
+    on = replace(ON_DEMAND, instance_type=T4_BIG.name)
+    prices = {on: 0.6, replace(on, market=Market.SPOT): 0.1}
+    seen = waiting(*jobs, of=replace(of, pools=(large,), prices=prices))
+    nodes = tuple(replace(each, offering=on) for each in seen.nodes)
+    instances = tuple(replace(each, offering=on) for each in seen.instances)
+    (launch,) = launches(plan(replace(seen, nodes=nodes, instances=instances)))
+    return launch
+
+
+@pytest.mark.parametrize(("account", "starts"), [("", "i-1"), ("patient", "")])
+def test_each_of_many_jobs_on_a_node_has_its_say(account: str, starts: str) -> None:
+    """A launch's record names twenty."""
+    many = [replace(an_hour(number), shape=SMALL) for number in range(1, 22)]
+    last = replace(an_hour(22), shape=SMALL, account=account)
+
+    assert on_a_large_node(*many, last).starts == starts
+
+
+def test_of_a_heterogeneous_job_none_is_started_instead_of_spot() -> None:
+    """Its components go by one id, and one of them may ask for what the others do not."""
+    parts = [replace(an_hour(number), het_job_id="7") for number in (7, 8)]
+
+    assert started(waiting(*parts, num_stopped=2)) == ["", ""]

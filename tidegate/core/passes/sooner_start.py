@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
+from tidegate.core.buy.dealing import JOBS_PER_NODE_MAX
 from tidegate.core.demand.demand import Need
 from tidegate.core.demand.fit import satisfies
 from tidegate.core.model.cluster import Pool
@@ -46,6 +47,8 @@ class SoonerStarts:
         and why it pays; nothing where it does not.
         """
         pool, first = self.snapshot.cluster.pool(launch.pool), launch.offerings[0]
+        # What a record has no room for is on the node all the same.
+        jobs = jobs if len(jobs) < JOBS_PER_NODE_MAX else launch.for_jobs
         needs = [need for job in jobs if (need := self.needs.get(job))]
         if pool is None or first.market is not Market.SPOT or len(needs) < len(jobs) or not needs:
             return []
@@ -87,8 +90,10 @@ class SoonerStarts:
 
 
 def _has_its_price(need: Need) -> bool:
-    """Its waiting costs something, and no deadline or node of its own decides what it runs on."""
-    is_free = need.deadline_s is None and need.where is None
+    """Its waiting costs something, and no deadline, no node of its own and no other part of its
+    job, which goes by the same id, decides what it runs on.
+    """
+    is_free = need.deadline_s is None and need.where is None and not need.gang_id
     return is_free and need.wait_usd_per_hour > 0
 
 
