@@ -208,6 +208,17 @@ def test_a_job_that_runs_there_shows_as_much_as_one_that_has_ended():
     assert RolloutCode.TENTH in [code for code, _ in told(at_work)]
 
 
+def test_where_both_first_nodes_are_gone_no_job_is_waited_for():
+    late = replace(WELL, step_since_s=NOW_S - WATCHED_S)
+
+    one = plan(world(late, jobs=waiting(10)))
+    both = plan(world(replace(late, tried=("i-2", "i-3")), jobs=waiting(10)))
+
+    assert bought(one) == {"new-2": 1, "old-1": 9}
+    assert RolloutCode.TENTH not in [code for code, _ in told(one)]
+    assert RolloutCode.TENTH in [code for code, _ in told(both)]
+
+
 def test_a_second_node_that_joins_begins_no_new_watch():
     records = [*made_from({"i-2": NEW}), *booting("i-3")]
 

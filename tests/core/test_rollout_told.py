@@ -35,23 +35,15 @@ HELD = {
 }
 
 
-@pytest.mark.parametrize(
-    ("is_there", "why"),
-    [
-        (True, "no job has run there yet"),
-        (False, "its first nodes have left without a job"),
-    ],
-)
-def test_an_old_node_tells_that_no_job_has_met_the_new_template(is_there: bool, why: str):
-    made = {"i-1": OLD, "i-2": NEW} if is_there else {"i-1": OLD}
-    nodes = [busy("i-1"), node("i-2")] if is_there else [busy("i-1")]
-    of = world(WELL, made_from(made), nodes, running("i-1"))
+def test_an_old_node_tells_that_no_job_has_met_the_new_template():
+    records, nodes = made_from({"i-1": OLD, "i-2": NEW}), [busy("i-1"), node("i-2")]
+    of = world(WELL, records, nodes, running("i-1"))
 
     report = next(each for each in node_reports(of) if each.name == "i-1")
 
     assert report.held == (
-        f"roll-out of template new-2: {why}, one is waited for, 24.0 h more at most; "
-        "or go on without: tidegate rollout finish t4"
+        "roll-out of template new-2: no job has run there yet, one is waited for, 24.0 h more at "
+        "most; or go on without: tidegate rollout finish t4"
     )
 
 

@@ -275,15 +275,19 @@ def _is_over(rollout: Rollout, ours: Sequence[Member], snapshot: Snapshot) -> bo
     if rollout.step is Step.CANARY and has_worked:
         return True
     is_doubtful = rollout.jobs.failed > 0 and not has_worked
-    watched_s = WATCHED_S if _has_run(rollout, ours) else WATCHED_IDLE_S
+    watched_s = WATCHED_S if _is_met(rollout, ours) else WATCHED_IDLE_S
     return snapshot.now_s >= rollout.step_since_s + watched_s and not is_doubtful
 
 
-def _has_run(rollout: Rollout, ours: Sequence[Member]) -> bool:
-    """A job has met it. After the first step none needs to: a check or a day has ended that."""
+def _is_met(rollout: Rollout, ours: Sequence[Member]) -> bool:
+    """A job has met it, or none can: no node of it is left, and the step makes no more. After the
+    first step none needs to: the site's check, or a day, has ended that.
+    """
     if rollout.step is Step.TENTH or rollout.checked.is_passed or rollout.jobs.ended > 0:
         return True
-    return any(is_made_from(each, rollout) and each.is_busy for each in ours)
+    there = [each for each in ours if is_made_from(each, rollout) and _is_there(each)]
+    is_left = bool(there) or len(rollout.tried) < CANARIES_MAX
+    return not is_left or any(each.is_busy for each in there)
 
 
 def goes_on(rollout: Rollout, pool: str, ours: Sequence[Member], snapshot: Snapshot) -> str:
@@ -297,12 +301,12 @@ def goes_on(rollout: Rollout, pool: str, ours: Sequence[Member], snapshot: Snaps
     check, now_s = check_of(snapshot, pool), snapshot.now_s
     if check is not None and lacks_check(rollout, check):
         return waits_for(rollout, check, fit_nodes(rollout, ours, snapshot), now_s)
-    if not _has_run(rollout, ours):
+    if not _is_met(rollout, ours):
         left_s = max(rollout.step_since_s + WATCHED_IDLE_S - now_s, 0.0)
-        there = any(is_made_from(each, rollout) and _is_there(each) for each in ours)
-        why = "no job has run there yet" if there else "its first nodes have left without a job"
-        now = f"or go on without: tidegate rollout finish {pool}"
-        return f"{why}, one is waited for, {span(left_s)} more at most; {now}"
+        return (
+            f"no job has run there yet, one is waited for, {span(left_s)} more at most; "
+            f"or go on without: tidegate rollout finish {pool}"
+        )
     left_s = max(rollout.step_since_s + WATCHED_S - now_s, 0.0)
     jobs = f" or until {WATCHED_JOBS} jobs have ended there"
     return f"watched for {span(left_s)} more{jobs if rollout.step is Step.CANARY else ''}"
