@@ -16,6 +16,7 @@ from tidegate.sim.world import SimWorld
 
 LOOK_S = 3 * EVERY_S  # a node tells once a minute
 WORKS, RESTS = 60, 0
+ORDERED_S = 300.0  # from a report that a plan goes by until its order is carried out
 
 type Run = tuple[str, int, float | None]
 
@@ -50,12 +51,15 @@ def habit_of(seed: int, run: Run) -> Habit:
 @dataclass(slots=True)
 class Sensors:
     """`quiet_since_s`: of runs whose GPUs have done nothing without a gap, in true time, since then
-    or since the agent has looked.
+    or since the agent has looked. `lately_since_s`: the same of an agent that is gone, as long as
+    an order may be on its way that was planned from what it knew.
     """
 
     world: SimWorld
     seed: int
     quiet_since_s: dict[Run, float] = field(default_factory=dict)
+    lately_since_s: dict[Run, float] = field(default_factory=dict)
+    _lately_until_s: float = 0.0
     _seen: dict[Run, GpuUse] = field(default_factory=dict)
     _agent: object = None
     _looked_s: tuple[float, float] = (0.0, 0.0)
@@ -66,7 +70,10 @@ class Sensors:
         was_s, was_head_s = self._looked_s
         is_new = self._agent is not self.world.agent
         if is_new or abs((head_s - was_head_s) - (now_s - was_s)) > SILENT_S:
+            self.lately_since_s, self._lately_until_s = self.quiet_since_s, now_s + ORDERED_S
             self._seen, self.quiet_since_s, was_s = {}, {}, now_s
+        if now_s > self._lately_until_s:
+            self.lately_since_s = {}
         running = {run_of(job): job for job in jobs if job.state == "RUNNING" and job.shape.gpus}
         self._seen = {run: use for run, use in self._seen.items() if run in running}
         self.quiet_since_s = {r: at_s for r, at_s in self.quiet_since_s.items() if r in running}
@@ -96,6 +103,7 @@ class Sensors:
                 self.quiet_since_s.setdefault(run, at_s)
             else:
                 self.quiet_since_s.pop(run, None)
+                self.lately_since_s.pop(run, None)
             at_s += LOOK_S
 
 

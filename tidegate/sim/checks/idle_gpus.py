@@ -78,8 +78,9 @@ def may_be_requeued(witness: Witness, job_id: str) -> bool:
 def quiet_for_s(witness: Witness, job_id: str) -> float:
     """For how long the GPUs of its run have done nothing, at the most that a plan could know."""
     sensors = witness.world.gpu_uses
-    known = sensors.quiet_since_s.items() if isinstance(sensors, Sensors) else ()
-    since_s = next((at_s for run, at_s in known if run[0] == job_id), witness.now_s)
+    known = (sensors.lately_since_s, sensors.quiet_since_s) if isinstance(sensors, Sensors) else ()
+    runs = (at_s for each in known for run, at_s in each.items() if run[0] == job_id)
+    since_s = min(runs, default=witness.now_s)
     # A look comes once a minute, and a clock that is stepped by less than that counts as time.
     slack_s = LOOK_S + SILENT_S * ("clock" in witness.chaos.options.faults)
     return witness.now_s - since_s + slack_s
