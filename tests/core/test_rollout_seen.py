@@ -32,7 +32,7 @@ from tests.core.test_rollout import (
     waiting,
     world,
 )
-from tests.make import NOW_S, instance, node, offering
+from tests.make import NOW_S, instance, job, node, offering
 from tidegate.core.fleet.templates import refused
 from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.ec2 import TEMPLATE_TAG, Cure
@@ -304,6 +304,16 @@ def test_what_was_given_up_is_closed_while_slurm_deletes_it_not():
     reserved = node("i-2", state="IDLE+MAINTENANCE+RESERVED+DYNAMIC_NORM")
 
     made = plan(seen(t4(), [reserved], BESIDE, pool_history=on_way(BAD)))
+
+    assert not orders(made, OrderKind.RELEASE)
+    assert [each.names for each in orders(made, OrderKind.DRAIN)] == [("i-2",)]
+
+
+def test_what_was_given_up_is_closed_while_a_job_waits_for_it_by_name():
+    """Slurm would end the job with the node, so the agent kept it, and was asked in each look."""
+    waits = replace(job(7), required_nodes=("i-2",))
+
+    made = plan(seen(t4(), [node("i-2")], BESIDE, jobs=[waits], pool_history=on_way(BAD)))
 
     assert not orders(made, OrderKind.RELEASE)
     assert [each.names for each in orders(made, OrderKind.DRAIN)] == [("i-2",)]

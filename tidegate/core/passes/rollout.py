@@ -19,6 +19,7 @@ from tidegate.core.model.ledger import Launch
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Action
 from tidegate.core.model.rollout import Step
+from tidegate.core.model.slurm import asked_by_name
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import Why, WhyNot
 from tidegate.core.passes.orders import order
@@ -51,6 +52,7 @@ def leave_given_up(
     for pool in snapshot.cluster.pools:
         if pools[pool.name] and any(market.is_prepaid for market in pool.markets):
             _shut_prepaid(snapshot, purchase, pool.name)
+    asked = asked_by_name(snapshot.heard.reading.jobs)
     for each in list(fleet.judged) if any(pools.values()) else ():
         tells, node = pools.get(each.member.pool), each.member.node
         why = tells(each) if tells else ""
@@ -58,8 +60,10 @@ def leave_given_up(
             continue
         fleet.leaves(each, why)
         bins.remove(node.name)
-        # Slurm deletes no node that is in a reservation: until that ends it is closed.
-        is_idle = each.member.is_idle and not node.state.is_reserved
+        # Slurm deletes no node that is in a reservation, and would end a job that waits for this
+        # very node (-w) with it: until that ends it is closed.
+        is_free = not node.state.is_reserved and node.name not in asked
+        is_idle = each.member.is_idle and is_free
         kind, now_s = OrderKind.RELEASE if is_idle else OrderKind.DRAIN, snapshot.now_s
         if not each.member.has_order(kind, now_s):
             reason = DrainReason(DrainCode.GIVEN_UP, why)
