@@ -7,10 +7,10 @@ import pytest
 from tests.core.reading import launches
 from tests.core.test_sick_places import twice
 from tests.core.test_stopped_nodes import ON_DEMAND, keeping, shown, stopped
-from tests.make import A10G, T4, T4_BIG, job, offering, snapshot
+from tests.make import A10G, T4, T4_BIG, instance, job, node, offering, record, snapshot
 from tidegate.core.model.cluster import Cluster, Limits
 from tidegate.core.model.ec2 import Market
-from tidegate.core.model.ledger import Launch
+from tidegate.core.model.ledger import Launch, Phase
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.slurm import Job, Shape
 from tidegate.core.model.snapshot import Snapshot
@@ -129,17 +129,16 @@ def test_of_another_type_none_is_started() -> None:
     assert started(replace(seen, nodes=tuple(known))) == [""]
 
 
-def on_a_large_node(*jobs: Job) -> Launch:
-    """What is launched for small jobs that share a node, of which one stands stopped."""
-    of = replace(spot_first(), waiting=Waiting(1.0, accounts={"patient": 0.0}))
+def on_large_nodes(*jobs: Job, usd_per_job_hour: float = 1.0) -> list[Launch]:
+    """What is launched for small jobs that share nodes, of which one stands stopped."""
+    of = replace(spot_first(), waiting=Waiting(usd_per_job_hour, accounts={"patient": 0.0}))
     large = replace(of.pools[0], instance_types=(T4_BIG,))
     on = replace(ON_DEMAND, instance_type=T4_BIG.name)
     prices = {on: 0.6, replace(on, market=Market.SPOT): 0.1}
     seen = waiting(*jobs, of=replace(of, pools=(large,), prices=prices))
     nodes = tuple(replace(each, offering=on) for each in seen.nodes)
     instances = tuple(replace(each, offering=on) for each in seen.instances)
-    (launch,) = launches(plan(replace(seen, nodes=nodes, instances=instances)))
-    return launch
+    return launches(plan(replace(seen, nodes=nodes, instances=instances)))
 
 
 @pytest.mark.parametrize(("account", "starts"), [("", "i-1"), ("patient", "")])
@@ -148,11 +147,30 @@ def test_each_of_many_jobs_on_a_node_has_its_say(account: str, starts: str) -> N
     many = [replace(an_hour(number), shape=SMALL) for number in range(1, 22)]
     last = replace(an_hour(22), shape=SMALL, account=account)
 
-    assert on_a_large_node(*many, last).starts == starts
+    (launch,) = on_large_nodes(*many, last)
+
+    assert launch.starts == starts
 
 
-def test_of_a_heterogeneous_job_none_is_started_instead_of_spot() -> None:
-    """Its components go by one id, and one of them may ask for what the others do not."""
-    parts = [replace(an_hour(number), het_job_id="7") for number in (7, 8)]
+def test_the_waits_of_other_nodes_jobs_pay_for_no_start() -> None:
+    two_cpus = replace(SMALL, cpus=2)
+    jobs = [replace(an_hour(number), shape=two_cpus) for number in range(1, 49)]
 
-    assert started(waiting(*parts, num_stopped=2)) == ["", ""]
+    (bought,) = on_large_nodes(*jobs, usd_per_job_hour=0.3)
+    assert (bought.count, bought.starts) == (2, "")
+    assert "i-1" in [each.starts for each in on_large_nodes(*jobs, usd_per_job_hour=0.6)]
+
+
+def test_of_a_heterogeneous_job_no_component_is_started_by_another_s_wishes() -> None:
+    """Both go by the leader's id, and the leader, whose node is there, takes either market."""
+    leader, other = replace(an_hour(7), het_job_id="7"), an_hour(8, constraint="spot")
+    seen = waiting(leader, replace(other, het_job_id="7"))
+    up = record("i-9", offering(), phase=Phase.JOINED)
+    digest = replace(seen.heard, reading=replace(seen.heard.reading, nodes=(node("i-9"),)))
+    instances = (*seen.instances, instance("i-9", offering()))
+
+    (launch,) = launches(
+        plan(replace(seen, nodes=(*seen.nodes, up), instances=instances, digest=digest))
+    )
+
+    assert (launch.for_jobs, launch.starts) == (("8",), "")

@@ -69,7 +69,12 @@ def _by_place(one: Instance) -> tuple[str, str, str]:
 
 
 def jobs_of(launch: Launch, number: int) -> tuple[str, ...]:
-    """The jobs for which the launch's node of this number was bought.
+    """The jobs for which the launch's node of this number was bought, as a record names them."""
+    return all_jobs_of(launch, number)[:JOBS_PER_NODE_MAX]
+
+
+def all_jobs_of(launch: Launch, number: int) -> tuple[str, ...]:
+    """The same, however many they are.
 
     Which of them Slurm will start there nobody knows: each node gets its part of them.
     """
@@ -77,7 +82,7 @@ def jobs_of(launch: Launch, number: int) -> tuple[str, ...]:
     if len(jobs) <= 1:
         return jobs
     first, last = number * len(jobs) // count, -(-(number + 1) * len(jobs) // count)
-    return jobs[first:last][:JOBS_PER_NODE_MAX]
+    return jobs[first:last]
 
 
 def owned(

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from tidegate.core.buy.dealing import JOBS_PER_NODE_MAX
 from tidegate.core.demand.demand import Need
 from tidegate.core.demand.fit import satisfies
 from tidegate.core.model.cluster import Pool
@@ -47,8 +46,6 @@ class SoonerStarts:
         and why it pays; nothing where it does not.
         """
         pool, first = self.snapshot.cluster.pool(launch.pool), launch.offerings[0]
-        # What a record has no room for is on the node all the same.
-        jobs = jobs if len(jobs) < JOBS_PER_NODE_MAX else launch.for_jobs
         needs = [need for job in jobs if (need := self.needs.get(job))]
         if pool is None or first.market is not Market.SPOT or len(needs) < len(jobs) or not needs:
             return []

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tidegate.core.buy.dealing import jobs_of, shares
+from tidegate.core.buy.dealing import all_jobs_of, jobs_of, shares
 from tidegate.core.fleet.judge import RELEASED
 from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.starts import stopped_room
@@ -190,7 +190,7 @@ class _Stock:
         if not _may_start(launch, self.sooner.snapshot):
             return found
         for gang, count in _units(launch):
-            jobs = (gang,) if gang else jobs_of(launch, len(found))
+            jobs = (gang,) if gang else all_jobs_of(launch, len(found))
             whys = dict(self.sooner.instead(launch, jobs))
             records = self._of_one_zone(launch, list(whys), count)
             if not records or not self._has_room(launch, len(found) + count):
