@@ -52,8 +52,10 @@ def leave_given_up(
     for pool in snapshot.cluster.pools:
         if pools[pool.name] and any(market.is_prepaid for market in pool.markets):
             _shut_prepaid(snapshot, purchase, pool.name)
+    if not any(pools.values()):
+        return
     asked = asked_by_name(snapshot.heard.reading.jobs)
-    for each in list(fleet.judged) if any(pools.values()) else ():
+    for each in list(fleet.judged):
         tells, node = pools.get(each.member.pool), each.member.node
         why = tells(each) if tells else ""
         if not why or node is None or each.use is not Use.CAPACITY or each.order:
