@@ -23,8 +23,6 @@ AUTO_USD_PER_JOB_HOUR = 5.0
 SPOT_SHARE = 0.3
 SPOT_OF_ON_DEMAND = 0.4
 SPOT_USD_PER_JOB_HOUR = 100.0
-# What comes again is smaller than what left the nodes that stand, and waiting has a price.
-SMALLER_SHARE = 0.3
 # A stopped node is not started for some minutes, and a job must come for it after that.
 SAFETY_S = 2000.0
 AGAIN_S = (600.0, 1200.0)
@@ -54,14 +52,7 @@ def with_stopped(chance: Random, cluster: Cluster, on_demand_usd: Mapping[str, f
 
 def with_kept(seed: int, cluster: Cluster) -> Cluster:
     """How many they keep, and for how long."""
-    cluster = _with_gangs(seed, _with_auto(seed, _with_spot(seed, cluster)))
-    if _is_smaller(seed) and not cluster.waiting.most_usd:
-        cluster = replace(cluster, waiting=Waiting(SPOT_USD_PER_JOB_HOUR))
-    return cluster
-
-
-def _is_smaller(seed: int) -> bool:
-    return Random(f"{seed}:stopped and smaller").random() < SMALLER_SHARE
+    return _with_gangs(seed, _with_auto(seed, _with_spot(seed, cluster)))
 
 
 def _is_beside_spot(seed: int) -> bool:
@@ -166,15 +157,9 @@ def with_later(seed: int, arrivals: Sequence[Arrival], cluster: Cluster) -> tupl
     later = [
         replace(each, number=each.number + wave * count, at_s=each.at_s + after_s)
         for wave, after_s in enumerate(GANG_AGAIN_S if _has_gang(seed) else AGAIN_S, start=1)
-        for each in (map(_smaller, arrivals) if _is_smaller(seed) else arrivals)
+        for each in arrivals
     ]
     return (*firsts, *later)
-
-
-def _smaller(arrival: Arrival) -> Arrival:
-    """For which a smaller type would do than the one that the first of its kind had."""
-    shape = replace(arrival.submit.shape, cpus=1, memory_mib=1000)
-    return replace(arrival, submit=replace(arrival.submit, shape=shape))
 
 
 def _on_demand_only(arrival: Arrival) -> Arrival:
