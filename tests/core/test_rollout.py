@@ -38,6 +38,7 @@ from tidegate.core.model.rollout import (
     Tally,
     fails_more,
 )
+from tidegate.core.model.site_check import Checked
 from tidegate.core.model.slurm import Job, Node, SetBy
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
@@ -172,6 +173,10 @@ def test_a_first_node_that_joins_well_makes_room_for_a_second():
 PASSES = {
     "watched": (replace(WELL, step_since_s=NOW_S - WATCHED_S, jobs=ONE), Step.TENTH),
     "not yet": (replace(WELL, step_since_s=NOW_S - WATCHED_S + 1, jobs=ONE), Step.CANARY),
+    "no job but the site's check": (
+        replace(WELL, step_since_s=NOW_S - WATCHED_S, checked=Checked(is_passed=True)),
+        Step.TENTH,
+    ),
     "no job": (replace(WELL, step_since_s=NOW_S - WATCHED_IDLE_S + 1), Step.CANARY),
     "no job in a day": (replace(WELL, step_since_s=NOW_S - WATCHED_IDLE_S), Step.TENTH),
     "jobs": (replace(WELL, jobs=Tally(WATCHED_JOBS, 0)), Step.TENTH),
@@ -199,9 +204,7 @@ def test_a_step_lasts_until_its_nodes_have_shown_enough(how):
 
 
 def test_after_the_tenth_it_is_the_good_one():
-    over = replace(TENTH, step_since_s=NOW_S - WATCHED_S, jobs=ONE)
-
-    made = plan(world(over, jobs=waiting(3)))
+    made = plan(world(replace(TENTH, step_since_s=NOW_S - WATCHED_S), jobs=waiting(3)))
 
     assert [(each.good, each.rollout) for each in learns(made)] == [(NEW, None)]
     assert told(made)[0] == (
